@@ -11,6 +11,9 @@ from vlscore.metrics import RuleJudge
 JUDGE = RuleJudge()
 
 SAME = [
+    # a hedge is no error where both have a degree
+    ("Marked vascular congestion is noted.", "Findings suggest marked vascular congestion."),
+    ("A large left nodule is noted.", "A possible large nodule in the left lung."),
     # sides with a degree or change each
     ("Moderate right and small left effusions.", "Effusions, right moderate, left small."),
     (

@@ -134,7 +134,9 @@ class ReportComparison:
             extent = 1 if count_conflict(candidate, reference) else None
         else:
             extent = extent_severity(candidate, reference, worst)
-            if extent is None and reference.doubtful and is_severe_and_sure(candidate):
+            # A doubt without a degree ("cannot be excluded") is no large finding.
+            is_overstated = reference.doubtful and reference.rank() is None
+            if extent is None and is_overstated and is_severe_and_sure(candidate):
                 extent = worst
         if candidate in self._swapped:
             if candidate == self._swapped[0]:  # Both sides are one error.
