@@ -93,6 +93,11 @@ def test_each_finding_has_its_own_degree_and_lobes() -> None:
     }
 
 
+def test_what_is_only_better_is_not_yet_normal() -> None:
+    found = extract("The lungs are better expanded. The left lung is partly re-expanded.")
+    assert [f for f in found if f.observation == "opacity"] == []
+
+
 def test_what_has_not_changed_is_there() -> None:
     both = extract("Neither the effusion nor the pneumothorax has improved.").present
     assert {f.observation for f in both} == {"pleural_effusion", "pneumothorax"}

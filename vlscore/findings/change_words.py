@@ -58,6 +58,10 @@ def with_changes(
         # The only state stays: "the heart has increased in size" mentions a large heart.
         free = [m for m in states if not any(_is_within(m, c) for c in composed)]
         found["state"] = free or states
+    if normal := found.get("normal"):
+        # "Partly re-expanded" is better, and not yet normal.
+        moving = [c for c in kept if c.entry in ENLARGING]
+        found["normal"] = [m for m in normal if not any(_is_within(m, c) for c in moving)]
     if degrees := found.get("severity"):
         of_change = _degrees_of_change(tokens, found, kept, lexicon)
         of_change -= {degree for _, degree in compared}
