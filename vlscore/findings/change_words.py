@@ -160,6 +160,8 @@ def _degrees_of_change(
     lexicon: Lexicon,
 ) -> set[Match]:
     """Return the degrees that belong to a change: "slightly larger", "marked decrease in"."""
+    if not (changes and "severity" in found):
+        return set()
     patterns = PatternMatcher(tokens, {**found, "change": changes}, lexicon.lists)
     words = lexicon.lists["degrees"] | lexicon.lists["nouns_of_change"]
     return {made.head for made in patterns.fitting(lexicon.rules["degree"])} | {
