@@ -44,10 +44,6 @@ class Concept(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-#: What the entry of a finding says of its concept, besides severity and distance.
-_OF_ENTRIES = ("name", "title", "device", "after_treatment", "old", "by_bone")
-
-
 class Relation(NamedTuple):
     """`name` stands for, is a sign of, or follows from each finding `of`; see `relations.toml`.
 
@@ -193,7 +189,7 @@ def _concepts(
         if own.name in of_observation:
             continue
         if own.severity is not None:
-            stated = {key: getattr(own, key) for key in _OF_ENTRIES}
+            stated = {k: v for k, v in own._asdict().items() if k in Concept._fields}
             stated["severity"] = list(own.severity)
             concepts[own.name] = entry_of(
                 Concept, stated, "observations.toml", distance=own.distance
