@@ -240,10 +240,11 @@ class PatternMatcher:
         """Find where the run of a step before `start` may begin, the longest one first."""
         runs = self._runs(step.names)
         if step.how == "*":
-            begins = [start]
-            while beside := [first for first, last in runs if last == begins[-1] > first]:
-                begins.append(max(beside))
-            yield from reversed(begins)
+            begins = {start}
+            for first, last in sorted(runs, key=lambda run: -run[1]):
+                if last in begins:
+                    begins.add(first)
+            yield from sorted(begins)
             return
         for first, last in reversed(runs):
             apart = start - last
@@ -257,10 +258,11 @@ class PatternMatcher:
         """Find where the run of a step behind `end` may end, the longest one first."""
         runs = self._runs(step.names)
         if step.how == "*":
-            ends = [end]
-            while beside := [last for first, last in runs if first == ends[-1] < last]:
-                ends.append(max(beside))
-            yield from reversed(ends)
+            ends = {end}
+            for first, last in runs:
+                if first in ends:
+                    ends.add(last)
+            yield from sorted(ends, reverse=True)
             return
         for first, last in runs:
             if last > end > first and step.names == ("earlier",):

@@ -109,7 +109,9 @@ def pattern_category(
 
     Args: stated: where each current finding of the sentence starts.
     """
-    speaks_of_chest = "subject" in found and (bool(found.get("change")) or "reporting" in found)
+    speaks_of_chest = "statement" in found or (
+        "subject" in found and (bool(found.get("change")) or "reporting" in found)
+    )
     applicable: list[Match] = []
     for layer in _PATTERN_LAYERS:
         for match in found.get(layer, ()):

@@ -92,7 +92,7 @@ _STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("</", "<!--"), without_thoughts),
     (('"', "'"), without_quotes),
     (("\\",), without_escapes),
-    (("_x000", "%0", "^M", "/n", "~", "||", "//"), without_written_lines),
+    (("_x000", "%0", "=0", "^M", "/n", "~", "||", "//"), without_written_lines),
     (("<", "&lt;"), without_tags),
     (("]",), without_brackets),
     (("&",), without_entities),
