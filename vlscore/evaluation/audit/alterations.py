@@ -227,7 +227,7 @@ def joined(boxes: Iterable[Box]) -> tuple[Box, ...]:
     """Return the rectangles around those that overlap, so that none overlaps another.
 
     >>> joined([Box(0, 0, 4, 4), Box(2, 2, 6, 6), Box(8, 0, 9, 9)])
-    (Box(left=8, top=0, right=9, bottom=9), Box(left=0, top=0, right=6, bottom=6))
+    (Box(left=0, top=0, right=6, bottom=6), Box(left=8, top=0, right=9, bottom=9))
     """
     found: list[Box] = []
     for box in boxes:
