@@ -15,6 +15,9 @@ from vlscore.text import BLANK_LINE, plain_text, section_of_label, titles_of
 _HEADING = re.compile(r"(?:^|(?<=[\s.)]))([^\W\d_](?:[^\W\d_]|[ /&]){2,40}?)\s*:")
 # Characters of a line from which it is taken to be full.
 _WRAPPED = 60
+_STOPS = (".", "!", "?")
+# A report has so many sentences; fewer behind a reason for the examination belong to it.
+_REPORT = 3
 _PATTERN_LAYERS = ("opening", "pattern")
 _ABOUT_THE_EXAMINATION = (Category.TECHNIQUE, Category.COMPARISON)
 
@@ -89,14 +92,22 @@ class Sections:
         return None if category is None else (category, name.isupper())
 
     def _ends_with_its_line(self, after: int, span: Span) -> bool:
-        """Return whether a title such as "HISTORY:" applies to its own line only."""
-        between = self._report[after : span.start]
-        if "\n" not in between or self._last_title >= after:
+        """Return whether a title such as "HISTORY:" applies to its own line only.
+
+        The last title of a report does so; and in a report of one line, to its own sentence:
+        "REASON: line placement. A left jugular catheter has been inserted. ...".
+        """
+        if self._last_title >= after:
             return False
-        # A full line was wrapped, and its paragraph goes on.
-        end = after + between.index("\n")
-        width = end - self._report.rfind("\n", 0, end) - 1
-        return width < _WRAPPED or BLANK_LINE.search(between) is not None
+        between = self._report[after : span.start]
+        if "\n" in between:
+            # A full line without a stop was wrapped, and its paragraph goes on.
+            end = after + between.index("\n")
+            line = self._report[self._report.rfind("\n", 0, end) + 1 : end].rstrip()
+            is_wrapped = len(line) >= _WRAPPED and not line.endswith(_STOPS)
+            return not is_wrapped or BLANK_LINE.search(between) is not None
+        rest = self._report[self._last_title :]
+        return "\n" not in rest.strip() and self._report.count(".", span.start) >= _REPORT
 
 
 def pattern_category(
