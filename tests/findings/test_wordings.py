@@ -1,7 +1,8 @@
 """How reports word seven findings that are easily misread, in sentences written by us.
 
 Each line of `data/wordings.jsonl` has a sentence, an observation, and whether a radiologist who
-reads that sentence would say that the patient has it now, stated or likely.
+reads that sentence would say that the patient has it now, stated or likely. Each line of
+`data/plain_statements.jsonl` has a statement and CheXpert's labels that it states.
 """
 
 import json

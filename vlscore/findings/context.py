@@ -53,7 +53,8 @@ def find_triggers(
 ) -> list[Match]:
     """Triggers and boundaries of a sentence in text order; a boundary hides no trigger.
 
-    Rows of `context.toml` make further ones.
+    Rows of `context.toml` make further ones, of layer "composed". As with phrases, the longest one
+    counts: what a row makes hides the triggers inside it, unless it ends a scope.
     """
     triggers, boundaries = list(found.get("trigger", ())), list(found.get("boundary", ()))
     composed = list(_composed(tokens, found, lexicon))
@@ -82,6 +83,7 @@ def _composed(
     ):
         row = rule.row
         trigger = head.entry if row.value is None else Trigger(cast(Effect, row.value))
+        # Phrases that act on both sides are placed by their row, and hide nothing.
         layer = head.layer if head.layer == "either" else "composed"
         yield Match(first, last, layer, trigger._replace(forward=row.forward, scope=row.scope))
 
@@ -218,7 +220,8 @@ def _reaches(scope: Scope, first: int, last: int) -> bool:
     """Return whether a scope contains the tokens [first, last).
 
     A phrase that denies what follows also denies a finding or state that its own words name, as in
-    "clear of".
+    "clear of". What a row makes does not: "unlikely that *the opacity is* pneumonia". Nor does a
+    trigger act on words that contain it: "*not big*" is normal.
     """
     rule, begin = scope.trigger.entry, scope.first
     if rule.effect == "negated" and rule.forward and scope.trigger.layer == "trigger":

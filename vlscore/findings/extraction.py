@@ -155,6 +155,7 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     mentions, well = find_mentions(tokens, found, lexicon)
     scopes: list[context.Scope] = []
     triggers: list[Match] = []
+    # Rows of context.toml make triggers of other words, too: "effusion -, pneumothorax +".
     if mentions or not _ASSERTING.isdisjoint(found):
         triggers = context.find_triggers(tokens, found, lexicon)
         scopes = context.scopes(tokens, triggers, lexicon)

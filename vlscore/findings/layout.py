@@ -204,7 +204,7 @@ class _LayoutReader:
                 )
             if is_mark:
                 # A question is a label with a verb: "Is the heart enlarged? No."
-                label = [t for t in tokens[:at] if mark != "?" or not self._parts(t)]
+                label = [t for t in tokens[:at] if mark != "?" or not self._is_of_clause(t)]
                 named = after < len(tokens) and self._is_label(label, must_name=True)
                 return [(0, at, after)] if named else []
         return []
@@ -215,12 +215,12 @@ class _LayoutReader:
             return True
         if not words or len(words) > _LONGEST_LABEL or len(tokens) > _FARTHEST:
             return False
-        if any(map(self._parts, tokens)):
+        if any(map(self._is_of_clause, tokens)):
             return False
         return not must_name or not self._find(tokens).keys().isdisjoint(("mention", "subject"))
 
-    def _parts(self, token: Token) -> bool:
-        """Return whether a word shows that those before a mark are no label."""
+    def _is_of_clause(self, token: Token) -> bool:
+        """Return whether a word stands in clauses, and so in no label: "is", "there"."""
         return token.form in self._lists["label_stops"]
 
     def _statement(self, label: list[Token], mark: Token, value: list[Token]) -> list[Token]:

@@ -16,8 +16,8 @@ _HEADING = re.compile(r"(?:^|(?<=[\s.)]))([^\W\d_](?:[^\W\d_]|[ /&]){2,40}?)\s*:
 # Characters of a line from which it is taken to be full.
 _WRAPPED = 60
 _STOPS = (".", "!", "?")
-# A report has so many sentences; fewer behind a reason for the examination belong to it.
-_REPORT = 3
+# So many sentences behind a reason for the examination, in a text of one line, are the report.
+_LEAST_SENTENCES = 3
 _PATTERN_LAYERS = ("opening", "pattern")
 _ABOUT_THE_EXAMINATION = (Category.TECHNIQUE, Category.COMPARISON)
 
@@ -107,7 +107,7 @@ class Sections:
             is_wrapped = len(line) >= _WRAPPED and not line.endswith(_STOPS)
             return not is_wrapped or BLANK_LINE.search(between) is not None
         rest = self._report[self._last_title :]
-        return "\n" not in rest.strip() and self._report.count(".", span.start) >= _REPORT
+        return "\n" not in rest.strip() and self._report.count(".", span.start) >= _LEAST_SENTENCES
 
 
 def pattern_category(

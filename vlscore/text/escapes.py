@@ -16,7 +16,8 @@ _ESCAPE = re.compile(
 _LATEX_LINE = re.compile(r"\\\\(?=\s|$)")
 _HL7 = {"T": "&", "F": "|", "S": "^", "R": "~", "E": "\\", "H": " ", "N": " "}
 _OFFICE_LINE = re.compile(r"_x000[DdAa]_\n?")
-_URL_LINE = re.compile(r"(?:[%=]0[DdAa])+")
+# Line ends as addresses and mails encode them.
+_ENCODED_LINE = re.compile(r"(?:[%=]0[DdAa])+")
 _CARET_LINE = re.compile(r"\^M\n?")
 _SLASHED_LINE = re.compile(r"(?<=[.!?;:\s])/n(?=[A-Z\d\s]|$)")
 _TILDE = re.compile(r"(?<=[^\W\d_])[ \t]*~[ \t]*(?=[^\W\d_])|(?<=[.!?;:)])[ \t]*~(?!\d)")
@@ -47,7 +48,7 @@ def without_escapes(text: str) -> str:
 def without_written_lines(text: str) -> str:
     """Return the text with line ends for `_x000D_`, `%0A`, `=0A`, `^M`, `/n`, `||`, `~`."""
     text = _CARET_LINE.sub(line_end, _OFFICE_LINE.sub(line_end, text))
-    for pattern in (_URL_LINE, _SLASHED_LINE, _TILDE, _BARS):
+    for pattern in (_ENCODED_LINE, _SLASHED_LINE, _TILDE, _BARS):
         text = pattern.sub(line_end, text)
     return text
 
