@@ -173,7 +173,7 @@ def claims(
 
 
 def _table_of_claims(opened: StudyTable) -> StudyTable:
-    """Return a table with its images and reports; only without candidates it needs references."""
+    """Return a table with images and the reports to check: candidates, or else references."""
     if opened.columns.candidate in opened.found:
         return as_table(opened, {"image", "candidate"}, {"reference"})
     return as_table(opened, {"image", "reference"})

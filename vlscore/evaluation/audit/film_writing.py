@@ -162,7 +162,7 @@ def _write_study(tasks: Tasks, grey: Grey) -> tuple[Written, list[Failure]]:
 
 
 def altered(film: Film, grey: Grey) -> tuple[Grey | None, list[Box]]:
-    """Return the altered grey levels and the covered regions; None where there is no such region.
+    """Return the altered grey levels and the covered regions; None where no region can be covered.
 
     Raises: InvalidStudy where a box of the table is not on the film.
     """

@@ -242,7 +242,7 @@ def _candidates(
     workers: int,
     on_progress: OnProgress,
 ) -> tuple[list[tuple[Study, str]], list[str], list[Failure]]:
-    """Return the studies that have a candidate, with it; ids of those asked about; failures.
+    """Return each study with its candidate, the ids of all studies asked for one, and failures.
 
     Raises: InvalidTable where no study has a candidate.
     """

@@ -111,9 +111,9 @@ def is_said_of_part(
 def is_judged_by_change(
     statement: Statement, report: ReportStatements, tables: JudgeTables
 ) -> bool:
-    """Return whether a change alone states it, and the other report states one of the same.
+    """Return whether the words of its change name a finding of whose change `report` speaks, too.
 
-    "The heart is larger" and "the heart is smaller" differ in the change.
+    "The heart is larger" and "the heart is smaller" differ in the change, not in the finding.
     """
     change = statement.change
     alone = change is not None and change.is_real and change.span.overlaps(statement.finding.cue)
@@ -224,7 +224,7 @@ def _is_counted_there(
     theirs: list[frozenset[str]],
     tables: JudgeTables,
 ) -> bool:
-    """Return whether the other report states a change of the same part by a change alone."""
+    """Return whether `theirs` holds a part of which this change speaks without naming a finding."""
     cue = None if change.finding is None else change.finding.cue
     if cue is not None and not change.span.overlaps(cue):
         return False
@@ -347,7 +347,7 @@ def _concepts_of(
 def _named(
     change: FindingChange, report: ReportStatements, tables: JudgeTables, parts: Iterable[str] = ()
 ) -> frozenset[str]:
-    """Return the concept of a change; of a part, what it and further parts deny by being normal."""
+    """Return the concept of a change; for parts of the chest, those that they deny when normal."""
     known = tables.of_observation
     if (concept := _concept_of(change, report, tables)) is not None:
         return frozenset((concept,))

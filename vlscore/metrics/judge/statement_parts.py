@@ -120,7 +120,7 @@ def _in_clauses(sentence: Sentence, words: list[Attribute]) -> list[list[Attribu
 
 
 def _greater_side(zone: Attribute, tables: JudgeTables) -> str:
-    """Return the side that has more, as a zone says; "" for other words."""
+    """Return the side that words such as "right greater than left" give more; "" for others."""
     levels = tables.levels.get(zone.value, ()) if zone.axis is Axis.ZONE else ()
     return next((level for family, level in levels if family == GREATER), "")
 
