@@ -1,5 +1,6 @@
 """Rules that are rows of tables: each row's example is its test; patterns are checked."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from vlscore.errors import InvalidLexicon
 from vlscore.findings import changes_of, extract, load_lexicon
 from vlscore.findings.compositions import Composition, pattern_rules
+from vlscore.findings.lexicon_files import read_tables
 
 RULES = [
     (table, head, rule)
@@ -59,3 +61,21 @@ def test_a_row_makes_a_difference_in_its_example(table, head, rule):
 def test_a_pattern_with_a_misspelt_name_is_refused(pattern, message):
     with pytest.raises(InvalidLexicon, match=message):
         pattern_rules([Composition(pattern, "An example.")], load_lexicon().lists, ())
+
+
+def test_a_run_stands_for_its_pattern_but_not_inside_quotes():
+    lists, runs = load_lexicon().lists, {"slow": "adverb|'a little'"}
+    named, written = (
+        pattern_rules([Composition(pattern, "An example.")], lists, (), runs)["'slow'"][0]
+        for pattern in ("slow* <'slow'>", "adverb|'a little'* <'slow'>")
+    )
+    assert named[1:] == written[1:]
+
+
+def test_every_run_is_shared_by_patterns_and_is_no_list():
+    tables = [read_tables()[name] for name in ("change", "context")]
+    runs = {name: pattern for table in tables for name, pattern in table["runs"].items()}
+    patterns = [rule.row.pattern for *_, rule in RULES] + list(runs.values())
+    for name in runs:
+        assert name not in load_lexicon().lists
+        assert sum(name in re.findall("[a-z_]+", pattern) for pattern in patterns) > 1, name

@@ -3,9 +3,10 @@
 A pattern names runs of tokens, in their order: lists of words by their names in the tables
 (`becoming`), words themselves (`'than'`, or one of several: `'resolved gone'`), and matches of a
 layer of the lexicon (`earlier`), all of them or those whose first or last word is, or is not, among
-such words (`mention:excesses`, `event:!verbs_of_state`).
+such words (`mention:excesses`, `event:!verbs_of_state`). A part of patterns that several rows have
+in common has a name in the `runs` of its table (`in_between = "between_have_and_verb|adverb"`).
 
-    (have between_have_and_verb|adverb* <event> ..5 earlier?) $
+    (have in_between* <event> ..5 earlier?) $
 
     <...>   the head, from which a pattern is read outwards: a layer, a list or words
     start   where a statement begins
@@ -38,7 +39,8 @@ LAYERS = frozenset(
 _ADVERBS, _ENDINGS = "adverb", "adverb_endings"
 #: Begins of statements: runs without a token.
 _START, _STOPS = "start", frozenset((".", ";", ":"))
-_PART = re.compile(r"([()$])|\.\.(\d+)|<([^>]+)>|((?:'[^']+'|[^\s()$*?'])+)([*?]?)")
+_NAME = re.compile(r"'[^']*'|[a-z_]+")
+_PART = re.compile(r"([()$])|\.\.(\d+)|<((?:'[^']*'|[^>'])+)>|((?:'[^']+'|[^\s()$*?'])+)([*?]?)")
 
 Run = tuple[int, int]
 
@@ -95,14 +97,23 @@ class PatternRule(NamedTuple):
     words: tuple[str, ...]
 
 
+def written_out(pattern: str, runs: Mapping[str, str]) -> str:
+    """Return a pattern with what the names of runs in it stand for."""
+    return _NAME.sub(lambda name: runs.get(name[0], name[0]), pattern)
+
+
 def pattern_rules(
-    rows: Sequence[Composition], lists: Collection[str], values: Collection[str]
+    rows: Sequence[Composition],
+    lists: Collection[str],
+    values: Collection[str],
+    runs: Mapping[str, str] | None = None,
 ) -> dict[str, list[PatternRule]]:
     """Return the rules of rows by the names of their heads, in the order of the table.
 
     Args:
         lists: names of the lists of words.
         values: what a row may state.
+        runs: parts of patterns by their names.
 
     Raises: InvalidLexicon where a row names or states something unknown.
     """
@@ -110,7 +121,7 @@ def pattern_rules(
     for row in rows:
         if row.value not in (None, *values):
             raise InvalidLexicon(f"pattern {row.pattern!r}: {row.value!r} is no value")
-        rule = _rule(row)
+        rule = _rule(row, runs or {})
         steps = (*rule.before, *rule.after)
         names = [rule.head, *row.barrier, *(name for step in steps for name in step.names)]
         for name in (*names, row.holding or _START):
@@ -128,11 +139,11 @@ def _quoted(words: str) -> frozenset[str]:
     return frozenset(words.strip("'").split())
 
 
-def _rule(row: Composition) -> PatternRule:
+def _rule(row: Composition, runs: Mapping[str, str]) -> PatternRule:
     before: list[_PatternStep] = []
     after: list[_PatternStep] = []
     head, reach, inside, ends_clause = "", 0, False, False
-    for sign, number, core, names, how in _PART.findall(row.pattern):
+    for sign, number, core, names, how in _PART.findall(written_out(row.pattern, runs)):
         if sign == "$":
             ends_clause = True
         elif sign:

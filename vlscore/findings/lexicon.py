@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from vlscore.core import entries_of, entry_of, read_table
 from vlscore.errors import InvalidLexicon
-from vlscore.findings.compositions import Composition, PatternRule, pattern_rules
+from vlscore.findings.compositions import Composition, PatternRule, pattern_rules, written_out
 from vlscore.findings.coverage import Coverage, load_coverage, require_known
 from vlscore.findings.lexicon_files import our_lexicon, read_tables
 from vlscore.findings.phrases import PhraseTrie
@@ -324,11 +324,15 @@ _VALUES = (*TemporalChange, "none", "before", "behind")
 
 
 def _rules(
-    table: Mapping[str, Any], lists: Collection[str], file: str, values: Collection[str]
+    table: Mapping[str, Any],
+    lists: Collection[str],
+    file: str,
+    values: Collection[str],
+    runs: Mapping[str, str],
 ) -> dict[str, dict[str, list[PatternRule]]]:
     """Return the rules of each array of rows in a table."""
     return {
-        name: pattern_rules(entries_of(Composition, table.get(name, ()), file), lists, values)
+        name: pattern_rules(entries_of(Composition, table.get(name, ()), file), lists, values, runs)
         for name in ("compose", "compose_time", "revise", "amount", "degree", "taken_up")
     }
 
@@ -389,7 +393,11 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             _load_further(file, data, observations, normal_of["normal"], scales, trie)
         for entry in tables["coverage"]["statement"]:
             trie.add_all("statement", entry["phrases"], entry["scope"])
-        of_context = _rules(context, lists, "context.toml", get_args(Effect))
+        runs: dict[str, str] = {}
+        for table in (changes, context):
+            for name, pattern in table.get("runs", {}).items():
+                runs[name] = written_out(pattern, runs)
+        of_context = _rules(context, lists, "context.toml", get_args(Effect), runs)
         return Lexicon(
             observations=observations,
             normal_of=normal_of,
@@ -402,7 +410,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
             coverage=coverage,
             stands_for=tables["grammar"]["stands_for"],
             rules={
-                **_rules(changes, lists, "change.toml", _VALUES),
+                **_rules(changes, lists, "change.toml", _VALUES, runs),
                 "context": of_context["compose"],
                 "taken_up": of_context["taken_up"],
             },
