@@ -50,7 +50,7 @@ from data import NIH_FILMS, SQUARED_IMAGES
 from machine import describe_machine, publish
 from PIL import Image
 
-from vlscore.core import atomic_write, counted, unit_rows, write_json
+from vlscore.core import atomic_write, unit_rows, with_noun, write_json
 from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation import AuditSettings, audit_make, audit_read, baseline, open_audited
@@ -259,7 +259,7 @@ def audited(
     )
     count = made.record["studies"]
     line = (
-        f"{counted(made.record['films'], 'film')} of {counted(count, 'study')}, made in "
+        f"{with_noun(made.record['films'], 'film')} of {with_noun(count, 'study')}, made in "
         f"{spent:.0f} s of one processor ({count / spent:.1f} studies a second); reports of "
         f"{len(paths)} generators read in {seconds:.0f} s ({count * len(paths) / seconds:.0f} "
         "studies a second)."

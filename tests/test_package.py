@@ -141,7 +141,7 @@ ALLOWED = {
     "vlscore.retrieval.vector_oracle": "numpy torch",
     "vlscore.metrics.scorer": "numpy torch PIL",
     "vlscore.encoders.models.limitr": "numpy torch PIL",
-    "vlscore.evaluation.scoring.run": "numpy torch PIL pyarrow scipy",
+    "vlscore.evaluation.scoring.evaluate": "numpy torch PIL pyarrow scipy",
 }
 
 
@@ -174,7 +174,7 @@ def test_a_package_loads_no_heavy_library_that_it_can_do_without(loaded):
 
 
 def test_statistics_load_scipy_when_they_are_asked_for():
-    package = "vlscore.evaluation.scoring.run"
+    package = "vlscore.evaluation.scoring.evaluate"
     program = f"import sys, {package}; print(*[m for m in sys.modules if 'scipy.' in m])"
     assert not {"scipy.stats", "scipy.optimize"} & set(_output("-c", program).split())
 

@@ -137,7 +137,7 @@ class TestInThisProcess:
         def interrupted(*_, **__):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("vlscore.evaluation.scoring.run.score_table", interrupted)
+        monkeypatch.setattr("vlscore.evaluation.scoring.evaluate.score_table", interrupted)
         done = evaluate()
         assert done.exit_code == 130
         assert "stopped; nothing was stored" in done.stderr

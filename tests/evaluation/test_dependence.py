@@ -631,7 +631,7 @@ def nothing_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     table = SimpleNamespace(markdown=lambda: "", latex=lambda: "")
     text = SimpleNamespace(markdown="", bibtex="")
     for name, stand_in in (("paper_table", table), ("paragraph", ""), ("MethodsText", text)):
-        path = f"vlscore.evaluation.comparison.run.{name}"
+        path = f"vlscore.evaluation.comparison.compare.{name}"
         monkeypatch.setattr(path, lambda *_, found=stand_in, **__: found)
 
 

@@ -19,7 +19,7 @@ from vlscore.perturb import (
     perturb,
     perturb_report,
 )
-from vlscore.perturb.run import PERTURBATIONS_FILE, SKIPPED_FILE
+from vlscore.perturb.perturbed_table import PERTURBATIONS_FILE, SKIPPED_FILE
 
 FILES = (PERTURBATIONS_FILE, SKIPPED_FILE, RECORD)
 NORMAL = REPORTS["normal"]

@@ -13,7 +13,7 @@ from tests.perturb.contract import BUILT_KINDS
 from vlscore.core import RECORD
 from vlscore.data.phantom.phantom_pairs import write_dataset
 from vlscore.perturb import PerturbationSettings, perturb
-from vlscore.perturb.run import PERTURBATIONS_FILE, SKIPPED_FILE
+from vlscore.perturb.perturbed_table import PERTURBATIONS_FILE, SKIPPED_FILE
 
 BUILT = REPOSITORY / "perturbations" / "phantom"
 

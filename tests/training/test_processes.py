@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from tests.training.conftest import LOCAL, opened
 from tests.training.toys import ToyEncoder
-from vlscore.training.run import train
+from vlscore.training.training_run import train
 from vlscore.training.settings import Execution, Start, TrainingSettings
 
 settings = TrainingSettings(LOCAL, epochs=3, batch_size=8, learning_rate=0.05,

@@ -73,7 +73,7 @@ import os, signal, sys
 from pathlib import Path
 from tests.training.conftest import LOCAL, opened
 from tests.training.toys import ToyEncoder
-from vlscore.training.run import train
+from vlscore.training.training_run import train
 from vlscore.training.settings import Execution, Start, TrainingSettings
 
 def run(out, number, keep_seconds):

@@ -47,13 +47,13 @@ from .run_facts import no_progress as no_progress
 from .run_facts import run_record as run_record
 from .safe_cells import cell as cell
 from .safe_cells import cells as cells
-from .safe_cells import counted as counted
 from .safe_cells import flat as flat
 from .safe_cells import frame as frame
 from .safe_cells import frame_of_columns as frame_of_columns
 from .safe_cells import from_cell as from_cell
 from .safe_cells import printable as printable
 from .safe_cells import read_frame as read_frame
+from .safe_cells import with_noun as with_noun
 from .safe_cells import without_html as without_html
 from .setting_checks import check_settings as check_settings
 from .signature import Signature as Signature

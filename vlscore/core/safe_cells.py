@@ -81,10 +81,10 @@ def cells(values: Iterable[Any]) -> list[Any]:
     return [cell(value) for value in values]
 
 
-def counted(number: int, noun: str) -> str:
+def with_noun(number: int, noun: str) -> str:
     """Return a number with its noun, in the singular after 1.
 
-    >>> counted(1, "study"), counted(1200, "study"), counted(0, "test"), counted(2, "day")
+    >>> with_noun(1, "study"), with_noun(1200, "study"), with_noun(0, "test"), with_noun(2, "day")
     ('1 study', '1,200 studies', '0 tests', '2 days')
     """
     if number != 1:

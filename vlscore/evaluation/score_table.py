@@ -21,15 +21,15 @@ _TEXTS_AT_ONCE = 1000
 # If so many rows all fail for one reason, the settings are wrong, not the data.
 _ALL_ALIKE = 100
 
-Row = Item | VLScoreError
+ItemOrError = Item | VLScoreError
 # Scores batches of rows, in their order.
 Engine = Callable[[Scorer, Iterable[list[Item]]], Iterator[ScoreTable]]
 # Whether it is unknown which of a study's images is frontal, and the first was taken.
-GUESSED = "view_guessed"
+VIEW_GUESSED = "view_guessed"
 
 
 def score_table(
-    items: Sequence[Row],
+    items: Sequence[ItemOrError],
     scorer: Scorer,
     *,
     workers: int = 0,
@@ -98,7 +98,7 @@ def score_table(
     return _joined(parts, order, unread, len(items))
 
 
-def item_of(row: Study | Failure, scorer: Scorer, position: int | None = None) -> Row:
+def item_of(row: Study | Failure, scorer: Scorer, position: int | None = None) -> ItemOrError:
     """Return what `score_table` scores of a row; an error for one that could not be read.
 
     Args: position: of the row in its table, from 0.
@@ -131,12 +131,12 @@ def score_batches(
             if ahead is not None:
                 table = scorer.score_items(ahead)
                 guessed = [item.shown is not None and item.shown.guessed for item in ahead]
-                yield ScoreTable(table.values, {**table.geometry, GUESSED: np.array(guessed)})
+                yield ScoreTable(table.values, {**table.geometry, VIEW_GUESSED: np.array(guessed)})
             ahead = batch
 
 
 def rows_of_part(
-    items: Sequence[Row], scorer: Scorer, part: tuple[int, int] = (1, 1)
+    items: Sequence[ItemOrError], scorer: Scorer, part: tuple[int, int] = (1, 1)
 ) -> list[list[int]]:
     """Return the batches of the k-th of n parts: positions of rows that are scored together.
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vlscore.core import FinishedRun, Signature, read_frame
 from vlscore.errors import Failure, InvalidTable
-from vlscore.evaluation.score_table import GUESSED
+from vlscore.evaluation.score_table import VIEW_GUESSED
 from vlscore.metrics import Metric, ScoreTable, metric_from_file
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Scored:
         """
         import pandas
 
-        columns = {n: c for n, c in table.columns.items() if n != GUESSED or c.any()}
+        columns = {n: c for n, c in table.columns.items() if n != VIEW_GUESSED or c.any()}
         numbers = {
             name: column if column.dtype == bool else np.where(np.isfinite(column), column, np.nan)
             for name, column in columns.items()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from vlscore.core import counted
+from vlscore.core import with_noun
 from vlscore.data import Study
 from vlscore.pages.page_parts import CaseList, Forest, RunView
 from vlscore.pages.view_parts import PageOptions, bounds_of, changed_block, columns_of
@@ -18,8 +18,8 @@ def audit_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     """Fill the view of an audit: a case is an altered film, with the words that changed."""
     records = run.frames["generators"].to_dict("records")
     view.lead = (
-        f"{counted(len(records), 'generator')}, {counted(run.record['films'], 'film')} of "
-        f"{counted(run.record['studies'], 'study')}. "
+        f"{with_noun(len(records), 'generator')}, {with_noun(run.record['films'], 'film')} of "
+        f"{with_noun(run.record['studies'], 'study')}. "
         + " ".join(each["verdict"] for each in records)
     )
     verdicts = [each["verdict"] for each in records]

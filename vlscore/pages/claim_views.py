@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vlscore.claims import CANNOT_TELL, CONTRADICTED, SUPPORTED
-from vlscore.core import counted
+from vlscore.core import with_noun
 from vlscore.data import Study
 from vlscore.pages.page_parts import (
     Block,
@@ -38,7 +38,7 @@ def claims_view(run: Result, options: PageOptions, view: RunView) -> list[Study 
     contradicted = names.groupby(own["id"]).agg("; ".join)
     ids = list(dict.fromkeys(rows["id"]))
     counts = counts.reindex(index=ids, columns=list(better), fill_value=0)
-    view.lead = f"{counted(len(rows), 'claim')} of {counted(len(ids), 'study')}."
+    view.lead = f"{with_noun(len(rows), 'claim')} of {with_noun(len(ids), 'study')}."
     values: dict[str, list[Any]] = {"id": ids, CONTRADICTED: counts[CONTRADICTED].tolist()}
     values[_WHICH] = [contradicted.get(id, "") for id in ids]
     values |= {name: counts[name].tolist() for name in better}

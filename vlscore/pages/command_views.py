@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import LIMIT, counted
+from vlscore.core import LIMIT, with_noun
 from vlscore.data import Study, open_reports
 from vlscore.errors import Failure, VLScoreError
 from vlscore.evaluation import BASELINE, heading_of, is_different
@@ -43,7 +43,7 @@ def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
     counts = {each["what"]: each["n"] for each in run.frames["counts"].to_dict("records")}
     count, whole = (int(counts.pop(name)) for name in ("rows", "rows with every value"))
     view.lead = (
-        f"{counted(count, 'study')} under {counted(len(mains), 'metric')}; {whole:,} "
+        f"{with_noun(count, 'study')} under {with_noun(len(mains), 'metric')}; {whole:,} "
         f"{'has' if whole == 1 else 'have'} every value."
     )
     view.notes += [f"{name}: {n:,}." for name, n in counts.items() if n]
@@ -83,7 +83,7 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
     mains = list(dict.fromkeys(each["of"] for each in records))
     studies = run.record["studies"]
     view.lead = ", ".join(
-        counted(n, noun)
+        with_noun(n, noun)
         for n, noun in ((len(systems), "system"), (studies, "study"), (len(mains), "metric"))
     )
     view.lead += "."
@@ -215,7 +215,7 @@ def _systems(
 def judge_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
     """Fill the view of judgements, with the errors as they were judged."""
     lines = run.rows("judgements.jsonl")
-    view.lead = f"{counted(run.record['reports'], 'report')} judged."
+    view.lead = f"{with_noun(run.record['reports'], 'report')} judged."
     better = {"rating": 1, "grade": 1, "sum": -1, "maximum": -1, "count": -1, "significant": -1}
     better |= {"rating_with_image": 1} if "rating_with_image" in lines else {}
     values = {name: lines[name].tolist() if len(lines) else [] for name in ("study_id", *better)}
@@ -233,7 +233,7 @@ def oracle_view(run: Result, options: PageOptions, view: RunView) -> list[Study 
     """Fill the view of an oracle: each study with the hits of the corpus."""
     hits = columns_of(run, "hits.parquet")
     best = [k for k, rank in enumerate(hits["rank"]) if rank == 1]
-    view.lead = f"The best reports of a corpus for {counted(len(best), 'study')}."
+    view.lead = f"The best reports of a corpus for {with_noun(len(best), 'study')}."
     names = ("score", "area", "foot", "height", "distance", "distance_rank")
     values: dict[str, list[Any]] = {"id": [hits["study_id"][k] for k in best]}
     values |= {name: [hits[name][k] for k in best] for name in names}
@@ -271,8 +271,8 @@ def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     }
     better = {m["name"]: 1 if m["higher_is_better"] else -1 for m in frames["metrics"]}
     view.lead = (
-        f"{counted(len(better), 'metric')} against {counted(len(record['raters']), 'rater')} on "
-        f"{counted(record['pairs'], 'report')} of {counted(record['studies'], 'study')}."
+        f"{with_noun(len(better), 'metric')} against {with_noun(len(record['raters']), 'rater')} "
+        f"on {with_noun(record['pairs'], 'report')} of {with_noun(record['studies'], 'study')}."
     )
     for rating in dict.fromkeys(row["rating"] for row in frames["agreements"]):
         rows = [
@@ -368,7 +368,7 @@ def findings_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
     name = next(n for n in run.digests if n.startswith("labels."))
     values = columns_of(run, name)
     first = next(iter(values))
-    view.lead = f"{counted(len(values[first]), 'report')} labelled."
+    view.lead = f"{with_noun(len(values[first]), 'report')} labelled."
     view.cases = CaseList("reports", values, first, main=[*values][1:])
     for column in view.cases.columns:
         column.card = False

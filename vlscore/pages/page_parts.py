@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import counted
+from vlscore.core import with_noun
 from vlscore.data import Study
 from vlscore.errors import UnreadableImage
 from vlscore.stats import TextTable
@@ -333,10 +333,10 @@ def add_images(view: RunView, studies: Sequence[Study | None], most_bytes: int) 
         if urls:
             view.cases.images[row] = urls
     if unread:
-        view.notes.append(f"{counted(unread, 'image')} could not be read.")
+        view.notes.append(f"{with_noun(unread, 'image')} could not be read.")
     if left_out:
         view.notes.append(
-            f"The images of {counted(left_out, 'case')} are left out, so that the page stays "
+            f"The images of {with_noun(left_out, 'case')} are left out, so that the page stays "
             "below 10 MB; those at the top of the list have theirs."
         )
     return used

@@ -16,10 +16,10 @@ from vlscore.core import (
     OnProgress,
     __version__,
     atomic_write,
-    counted,
     no_progress,
     printable,
     reading_result,
+    with_noun,
 )
 from vlscore.data import Study, select
 from vlscore.errors import InvalidSetting
@@ -162,7 +162,7 @@ def holding_of(views: Sequence[RunView], texts: bool) -> Holding:
     reports, images = (sum(getattr(view, name) for view in views) for name in ("texts", "images"))
     ids = sum(view.cases.rows for view in views if view.cases is not None)
     counts = {"report": reports, "image": images, "row": ids}
-    parts = [counted(n, name) for name, n in counts.items() if n]
+    parts = [with_noun(n, name) for name, n in counts.items() if n]
     if ids:
         parts[-1] += " with ids or texts"
     if not parts:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import RECORD, counted, unit_rows
+from vlscore.core import RECORD, unit_rows, with_noun
 from vlscore.data import Study
 from vlscore.errors import DemonstrationEncoderWarning, Failure, VLScoreError
 from vlscore.pages.page_parts import CaseList, Column, Curves, RunView
@@ -45,7 +45,7 @@ def view_of(run: Result, options: PageOptions) -> tuple[RunView, list[Study | No
     if not options.texts and view.cases is not None:
         _without_texts(view.cases)
     failed = sum(count for count, _ in view.failures)
-    view.lead += f" {counted(failed, 'failure')}." if failed else ""
+    view.lead += f" {with_noun(failed, 'failure')}." if failed else ""
     return view, studies
 
 

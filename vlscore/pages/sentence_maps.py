@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, interpolate, normalize
 
-from vlscore.core import RECORD, Signature, counted
+from vlscore.core import RECORD, Signature, with_noun
 from vlscore.data import ImagePolicy, Study
 from vlscore.encoders import JointEncoder, encoder_from_file
 from vlscore.errors import DemonstrationEncoderWarning, VLScoreError
@@ -234,7 +234,7 @@ def add_shares(
             blocks[0].maps = maps_of(scorer, study.images, found)
     if failed:
         view.notes.append(
-            f"No shares of sentences for {counted(failed, 'study')}: the score could not be "
+            f"No shares of sentences for {with_noun(failed, 'study')}: the score could not be "
             "computed again, or is different now."
         )
 

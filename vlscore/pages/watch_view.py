@@ -4,7 +4,7 @@ from datetime import date
 from math import log10
 from typing import Any
 
-from vlscore.core import counted
+from vlscore.core import with_noun
 from vlscore.data import Study
 from vlscore.pages.page_parts import Curves, RunView
 from vlscore.pages.view_parts import PageOptions
@@ -18,8 +18,8 @@ def watch_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     """Fill the view of a watch."""
     days, streams = run.frame("days"), run.frame("streams")
     view.lead = (
-        f"{run.record['line']}. {counted(len(days), 'day')}, "
-        f"{counted(run.record['reports'], 'report')}."
+        f"{run.record['line']}. {with_noun(len(days), 'day')}, "
+        f"{with_noun(run.record['reports'], 'report')}."
     )
     view.answer = run.tables[0]
     x = [date.fromisoformat(day).toordinal() for day in days["day"]]

@@ -16,9 +16,9 @@ from .generate import why_nothing as why_nothing
 from .kinds.removals import remove_sentences as remove_sentences
 from .lexicons import alike as alike
 from .parsed_report import ReadReport as ReadReport
+from .perturbed_table import PerturbedTable as PerturbedTable
+from .perturbed_table import lexicons_digest as lexicons_digest
+from .perturbed_table import perturb as perturb
 from .registry import KINDS as KINDS
 from .registry import Kind as Kind
 from .registry import kinds_named as kinds_named
-from .run import PerturbedTable as PerturbedTable
-from .run import lexicons_digest as lexicons_digest
-from .run import perturb as perturb

@@ -320,20 +320,20 @@ class Presentation(NamedTuple):
 _PRESENTATIONS = {
     "align": "vlscore.evaluation.alignment.tables",
     "audit read": "vlscore.evaluation.audit.audit_reading",
-    "baseline": "vlscore.evaluation.baselines.run",
+    "baseline": "vlscore.evaluation.baselines.baseline_candidates",
     "claims": "vlscore.evaluation.claim_table",
     "compare": "vlscore.evaluation.comparison.tables",
-    "controlled": "vlscore.evaluation.controlled_sentences.run",
+    "controlled": "vlscore.evaluation.controlled_sentences.controlled",
     "evaluate": "vlscore.evaluation.scoring.summary",
     "failure-modes": "vlscore.evaluation.alignment.failures",
     "findings": "vlscore.evaluation.report_labels",
     "judge": "vlscore.evaluation.judgements",
     "oracle": "vlscore.retrieval.table_oracle",
-    "ratings read": "vlscore.evaluation.ratings.run",
+    "ratings read": "vlscore.evaluation.ratings.ratings_read",
     "retrieval": "vlscore.evaluation.retrieval_table",
     "sensitivity": "vlscore.evaluation.sensitivities.kinds_noticed",
     "train": "vlscore.training.result",
-    "watch": "vlscore.evaluation.watches.run",
+    "watch": "vlscore.evaluation.watches.watch",
 }
 PRESENTATIONS = Registry[Presentation]("command")
 for _command, _module in _PRESENTATIONS.items():

@@ -2,7 +2,6 @@ from .loop import StepProgress as StepProgress
 from .loop import split as split
 from .processes import TrainingProcesses as TrainingProcesses
 from .result import TrainingRun as TrainingRun
-from .run import train as train
 from .settings import Execution as Execution
 from .settings import Start as Start
 from .settings import TrainingSettings as TrainingSettings
@@ -11,3 +10,4 @@ from .settings import read_config as read_config
 from .training_pairs import Pairs as Pairs
 from .training_pairs import Preparation as Preparation
 from .training_pairs import decoded_pairs as decoded_pairs
+from .training_run import train as train

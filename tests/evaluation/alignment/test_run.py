@@ -11,7 +11,7 @@ from tests.evaluation.alignment.samples import aligned, make_radpref, make_rexva
 from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import read_ratings
-from vlscore.evaluation.alignment.run import columns_named, split_values
+from vlscore.evaluation.alignment.align import columns_named, split_values
 from vlscore.metrics import Scorer, find_metric
 
 

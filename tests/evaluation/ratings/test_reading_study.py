@@ -15,7 +15,7 @@ from vlscore.evaluation import (
     read_ratings,
 )
 from vlscore.evaluation.ratings.questions import COUNTS
-from vlscore.evaluation.ratings.run import implied_preferences
+from vlscore.evaluation.ratings.ratings_read import implied_preferences
 from vlscore.evaluation.ratings.sheet_files import read_key
 
 RATERS = ["ann", "bob", "carl", "dora"]

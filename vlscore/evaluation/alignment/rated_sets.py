@@ -339,14 +339,14 @@ def read_radpref(folder: Path) -> RatedPairs:
 
         rows += rating_rows(judged, read_record, f"{path.name}, ")
     notes = [f"{waiting} ratings are marked needs_review and are left out"] if waiting else []
-    counted = any(row.counts for row in rows)
+    has_counts = any(row.counts for row in rows)
     if cases is None:
         notes.append(f"RadPref has no {RADPREF_REPORTS} here, so there are no reports")
     return rated_pairs(
         rows,
         [*([reports] if cases is not None else []), *files],
-        meaning="errors" if counted else "quality",
-        qualities=[RATING] if counted else [],
+        meaning="errors" if has_counts else "quality",
+        qualities=[RATING] if has_counts else [],
         notes=notes,
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vlscore.core import counted
+from vlscore.core import with_noun
 from vlscore.evaluation.alignment.composite_fit import composite_table
 from vlscore.evaluation.methods_text import cite, data, joined, on_intervals, on_metrics
 from vlscore.metrics import named_as_in_papers
@@ -205,9 +205,9 @@ def paragraph(result: "Result") -> str:
     """Return the paragraph of a methods section on an alignment."""
     record = result.record
     parts = [
-        f"We compared metrics with {counted(len(record['raters']), 'rater')} on "
-        f"{counted(record['pairs'], 'pair')} of candidate and reference from "
-        f"{counted(record['studies'], 'study')} with vlscore "
+        f"We compared metrics with {with_noun(len(record['raters']), 'rater')} on "
+        f"{with_noun(record['pairs'], 'pair')} of candidate and reference from "
+        f"{with_noun(record['studies'], 'study')} with vlscore "
         f"{data(record['vlscore'])}.",
         *on_metrics(result),
         "Agreement is Kendall's tau_b with the raters' mean.",

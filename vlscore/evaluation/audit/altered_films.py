@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnProgress, counted, json_line, no_progress
+from vlscore.core import OnProgress, json_line, no_progress, with_noun
 from vlscore.data import (
     ImagePolicy,
     Study,
@@ -290,7 +290,7 @@ def _no_room_note(
         return []
     return [
         "no region elsewhere on the film is as large as that of "
-        f"{counted(lacking.total(), 'finding')}, so that these are not judged by their region: "
+        f"{with_noun(lacking.total(), 'finding')}, so that these are not judged by their region: "
         f"{most_frequent(lacking)}"
     ]
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vlscore.core import counted
+from vlscore.core import with_noun
 from vlscore.evaluation.audit.alterations import Box, joined
 from vlscore.findings import extract
 
@@ -65,7 +65,7 @@ def unread_note(unread: Counter[str]) -> list[str]:
     """Return a note on boxes whose labels name no finding."""
     if not unread:
         return []
-    total = counted(unread.total(), "box label")
+    total = with_noun(unread.total(), "box label")
     return [f"{total} left out, because no finding has this name: {most_frequent(unread)}"]
 
 

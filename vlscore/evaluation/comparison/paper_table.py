@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import counted
+from vlscore.core import with_noun
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import TableSettings
 from vlscore.metrics import Metric, Scorer, corpus_name, number_signature
@@ -222,7 +222,7 @@ def _caption(
     signs: Collection[str],
 ) -> list[str]:
     counts = {int(each["n"]) for each in shown}
-    n = f"n = {counted(next(iter(counts)), 'study')}" if len(counts) == 1 else "n studies"
+    n = f"n = {with_noun(next(iter(counts)), 'study')}" if len(counts) == 1 else "n studies"
     corpus = [each["title"] for each in shown if each["of_corpus"]]
     found = [f"Means over {n}; {', '.join(corpus)}: values of the whole corpus."]
     if not corpus:
@@ -235,7 +235,7 @@ def _caption(
         to = result.key.get("against") or "the best"
         found.append(
             f"{_TIE}: not significantly different from {to}: paired permutation tests at 5 %, p "
-            f"adjusted (Benjamini-Hochberg) over {counted(tests, 'test')} of this table."
+            f"adjusted (Benjamini-Hochberg) over {with_noun(tests, 'test')} of this table."
         )
         if _UNTESTED in signs:
             found.append(f"{_UNTESTED}: not tested against it, as two baselines never are.")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vlscore.core import counted
+from vlscore.core import with_noun
 from vlscore.evaluation.methods_text import cite, data, joined, on_intervals, on_metrics
 from vlscore.evaluation.scored import BASELINE
 
@@ -20,8 +20,8 @@ def paragraph(result: "Result") -> str:
     corpus = set(primary[primary["of_corpus"]]["of"])
     systems = list(result.frame("texts")["system"])
     parts = [
-        f"We compared {counted(len(systems), 'system')} ({', '.join(map(data, systems))}) on the "
-        f"same {counted(result.record['studies'], 'study')} with vlscore "
+        f"We compared {with_noun(len(systems), 'system')} ({', '.join(map(data, systems))}) on the "
+        f"same {with_noun(result.record['studies'], 'study')} with vlscore "
         f"{data(result.record['vlscore'])}.",
         *_of_baselines(systems, key.get("train") is not None),
         *_of_empty_reports(result),
@@ -41,7 +41,7 @@ def paragraph(result: "Result") -> str:
         parts.append(
             f"Differences between {pairs} were tested by two-sided paired permutation tests "
             f"{cite('randomization')} ({key['permutations']:,} permutations). p values were "
-            f"adjusted {cite('false-discovery-rate')} over {counted(count, 'test')} of the "
+            f"adjusted {cite('false-discovery-rate')} over {with_noun(count, 'test')} of the "
             "metrics above; differences with an adjusted p below 0.05 whose interval excludes 0 "
             "are called significant."
         )

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import Signature, counted
+from vlscore.core import Signature, with_noun
 from vlscore.data import (
     Study,
     StudyTable,
@@ -232,8 +232,8 @@ def join(
         if unread := bad[source.name]:
             name = f" ({unread[0].id})" if unread[0].id else ""
             notes.append(
-                f"{source.table.path}: {counted(len(unread), 'row')} left out that cannot be used; "
-                f"the first is row {unread[0].row}{name}: {unread[0].reason}"
+                f"{source.table.path}: {with_noun(len(unread), 'row')} left out that cannot be "
+                f"used; the first is row {unread[0].row}{name}: {unread[0].reason}"
             )
     for other in sources[1:]:
         if unlike := _require_same(first, other, studies, bad, ignores_blanks):
@@ -329,7 +329,7 @@ def _require_same(
 
 def _ids(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_SHOWN_IDS]) + (", ..." if len(names) > _SHOWN_IDS else "")
-    return f"{counted(len(names), 'study')} ({shown})"
+    return f"{with_noun(len(names), 'study')} ({shown})"
 
 
 def _groups(column: str, sources: Sequence[Source], ids: Sequence[str]) -> list[str]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import counted
+from vlscore.core import with_noun
 from vlscore.evaluation.comparison.comparison_figures import draw_comparison
 from vlscore.evaluation.comparison.paper_table import is_different
 from vlscore.evaluation.comparison.paragraph import paragraph
@@ -91,7 +91,7 @@ def _differences_tables(
     systems: "pandas.DataFrame", tests: "pandas.DataFrame"
 ) -> Iterator[TextTable]:
     """Yield a table of differences for each number, one row for every two systems."""
-    primary = counted(int(tests["adjusted_p"].notna().sum()), "test")
+    primary = with_noun(int(tests["adjusted_p"].notna().sum()), "test")
     caption = (
         "Means and corpus values of the first system minus those of the second, over the same n "
         "studies: 95 % intervals by the paired bootstrap, p by the two-sided paired permutation "

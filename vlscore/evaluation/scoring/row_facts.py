@@ -6,7 +6,7 @@ from typing import Any
 
 from vlscore.data import Study, StudyTable, are_unlike_sections, is_missing, read_rows
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
-from vlscore.evaluation.score_table import GUESSED
+from vlscore.evaluation.score_table import VIEW_GUESSED
 from vlscore.evaluation.scored import ERROR, ID, ROW, Scored
 from vlscore.metrics import FLAGS, NUMBERS, Metric, Scorer, percentile_column
 from vlscore.text import has_headings
@@ -45,8 +45,8 @@ def counts_of(
             )
             for role in ("candidate", "reference")
         },
-        "studies whose frontal view is a guess": int(scores[GUESSED].sum())
-        if GUESSED in scores
+        "studies whose frontal view is a guess": int(scores[VIEW_GUESSED].sum())
+        if VIEW_GUESSED in scores
         else 0,
         HEADINGS: count_headings(studies, scorer),
         UNLIKE: count_unlike_sections(studies, scorer),
@@ -81,7 +81,7 @@ def read_own(
         raise InvalidTable(
             f"{table.path}: no column {', '.join(lacking)}; found: {', '.join(table.found)}"
         )
-    taken = {ROW, ID, ERROR, GUESSED, *NUMBERS, *FLAGS}
+    taken = {ROW, ID, ERROR, VIEW_GUESSED, *NUMBERS, *FLAGS}
     for metric in metrics:
         if unlucky := taken & set(metric.columns):
             raise InvalidSetting(

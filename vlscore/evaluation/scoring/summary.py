@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import counted
+from vlscore.core import with_noun
 from vlscore.errors import VLScoreError
 from vlscore.evaluation.comparison.statistics import numbers_and_tests, numbers_of
 from vlscore.evaluation.methods_text import data, joined, on_intervals, on_metrics
@@ -197,7 +197,7 @@ def paragraph(run: "Result") -> str:
     patient = (run.key.get("own_columns") or {}).get("patient")
     return joined(
         [
-            f"We scored {counted(int(counts['rows']), 'study')} with vlscore "
+            f"We scored {with_noun(int(counts['rows']), 'study')} with vlscore "
             f"{data(run.record['vlscore'])}.",
             *on_metrics(run),
             on_intervals(2000, patient),

@@ -15,7 +15,7 @@ from vlscore.core import OnProgress, as_json, file_digest, json_line
 from vlscore.data import ColumnNames, Study, StudyTable, folder_table, open_studies, read_rows
 from vlscore.errors import Failure, ImageNoteWarning, InvalidReport, InvalidSetting
 from vlscore.evaluation.claim_table import claims
-from vlscore.evaluation.scoring.run import evaluate
+from vlscore.evaluation.scoring.evaluate import evaluate
 from vlscore.evaluation.watches.day_store import ERRORS, FINDINGS, SCORES, Stream
 from vlscore.evaluation.watches.watch_settings import WatchSettings
 from vlscore.findings import CHEXPERT_LABELS, chexpert_labels, extraction_name

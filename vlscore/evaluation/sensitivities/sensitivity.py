@@ -8,7 +8,7 @@ from vlscore.core import LIMIT, OnPhase, no_phase
 from vlscore.data import StudyTable
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, MissingDependency
 from vlscore.evaluation.command_settings import SensitivitySettings
-from vlscore.evaluation.controlled_sentences.run import reading_by_own_rules
+from vlscore.evaluation.controlled_sentences.controlled import reading_by_own_rules
 from vlscore.evaluation.precomputed import check_names, read_precomputed
 from vlscore.evaluation.scored import Scored
 from vlscore.evaluation.sensitivities.changed_pairs import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import OnProgress, counted, frame, key_difference, no_progress, sole_writer
+from vlscore.core import OnProgress, frame, key_difference, no_progress, sole_writer, with_noun
 from vlscore.data import ColumnNames
 from vlscore.errors import Failure, InvalidSetting
 from vlscore.evaluation.comparison.sources import split_name
@@ -267,7 +267,7 @@ def _missing(known: set[str]) -> list[str]:
     if not missing:
         return []
     lately = ", ".join(missing[-_MISSING:])
-    return [f"{counted(len(missing), 'day')} since {first} not in the store, lately {lately}"]
+    return [f"{with_noun(len(missing), 'day')} since {first} not in the store, lately {lately}"]
 
 
 PRESENTATION = Presentation(_tables, page="vlscore.pages.watch_view:watch_view")

@@ -22,7 +22,7 @@ from vlscore.data import (
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.score_table import (
-    GUESSED,
+    VIEW_GUESSED,
     Engine,
     item_of,
     rows_of_part,
@@ -217,9 +217,9 @@ def join_parts(
         scored = Scored.joined([Scored.read(run) for run in runs])
         scored = scored.at(np.argsort(scored.rows[ROW].to_numpy()).tolist())
         scores = scored.rows
-        if GUESSED in scores:
+        if VIEW_GUESSED in scores:
             # Parts in which nothing was guessed lack the column.
-            scores[GUESSED] = scores[GUESSED].eq(True)
+            scores[VIEW_GUESSED] = scores[VIEW_GUESSED].eq(True)
         texts = scores.select_dtypes("str").columns
         scores[texts] = scores[texts].astype(object).where(scores[texts].notna(), None)
         files = scored.files(format)
@@ -328,9 +328,9 @@ def _content(
 
 
 def _guessed_note(scored: Scored) -> tuple[str, ...]:
-    if GUESSED not in scored.rows:
+    if VIEW_GUESSED not in scored.rows:
         return ()
-    found = scored.rows[scored.rows[GUESSED]]
+    found = scored.rows[scored.rows[VIEW_GUESSED]]
     count = len(found)
     named = [str(id or f"row {row}") for row, id in zip(found[ROW], found[ID], strict=True)]
     first = ", ".join(named[:_NAMED]) + (", ..." if count > _NAMED else "")
