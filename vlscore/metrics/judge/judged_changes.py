@@ -1,4 +1,4 @@
-"""Comparison of two reports' changes since an earlier examination.
+"""Errors about changes since an earlier examination.
 
 After ReXVal's two categories: a false comparison states a change that the reference does not state,
 an omitted one leaves out, or contradicts, a change that the reference states. "Unchanged" is no
@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from vlscore.findings import FindingChange, Polarity, Span, TemporalChange
-from vlscore.metrics.judge.corrected_lines import LineCorrector
+from vlscore.metrics.judge.compared_reports import ComparedReports
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.judgement import SIGNIFICANT, ErrorItem, Quote
+from vlscore.metrics.judge.statement_pairs import StatementPair
 from vlscore.metrics.judge.statement_reading import concept_of
 from vlscore.metrics.judge.statements import ReportStatements, Statement, around
 from vlscore.perturb import ErrorCategory
@@ -25,7 +26,175 @@ _UNKNOWN = "other"
 _LOOSE = ("change", "comparative", "event", "disease")
 
 
-def change_error(stated: FindingChange | None, true: FindingChange | None) -> ErrorCategory | None:
+class ChangeErrors:
+    """Errors about the changes of two reports: of pairs, and of what has no partner."""
+
+    def __init__(self, case: ComparedReports, pairs: Iterable[StatementPair]) -> None:
+        self._case = case
+        #: Words of change that are an error already: 0 or 1 (candidate, reference), and their span.
+        self._charged: set[tuple[int, Span]] = set()
+        #: Words of change on which both reports agree for one of the findings that share them.
+        self._agreed: set[tuple[int, Span]] = set()
+        for pair in pairs:
+            stated, true = pair.candidate.change, pair.reference.change
+            if stated is not None and true is not None and _error(stated, true) is None:
+                self._agreed |= {(0, stated.span), (1, true.span)}
+
+    def of(self, pair: StatementPair) -> Iterator[ErrorItem]:
+        """Return the error about the change of a finding that both reports state."""
+        candidate, reference, tables = self._case.candidate, self._case.reference, self._case.tables
+        stated = _stated(pair.candidate.change, candidate)
+        true = _stated(pair.reference.change, reference)
+        category = _error(stated, true)
+        if category is None:
+            return
+        if stated is not None and true is None and (0, stated.span) in self._agreed:
+            return
+        if stated is None and true is not None and (1, true.span) in self._agreed:
+            return
+        if stated is None and _may_state(candidate, pair.candidate.line, true, tables):
+            return
+        compares = any(c.is_real for c in reference.changes)
+        line, named = pair.reference.line, 0 if compares else pair.reference.finding.span.start
+        if true is None and _may_state(reference, line, stated, tables, named):
+            return
+        if self._is_charged(pair):
+            return
+        wrong = stated if stated is not None and stated.is_real else true
+        assert wrong is not None
+        full, is_omitted = self._case.severity(pair.reference).level, stated is None
+        severity = full if _contradict(stated, true) else _severity(wrong, full, is_omitted)
+        yield replace(
+            self._case.error_of(pair, category, severity, "change", _reason(stated, true)),
+            candidate=_compared_quote(candidate, pair.candidate),
+            reference=_compared_quote(reference, pair.reference),
+        )
+
+    def _is_charged(self, pair: StatementPair) -> bool:
+        """Return whether the same words are an error already: "A and B have increased"."""
+        changes = {
+            (k, c.span)
+            for k, c in enumerate((pair.candidate.change, pair.reference.change))
+            if c is not None and c.is_real
+        }
+        known = bool(changes & self._charged)
+        self._charged |= changes
+        return known
+
+    def of_candidate(self, kept: Iterable[Statement]) -> Iterator[ErrorItem]:
+        """Return the errors of changes that the candidate states alone.
+
+        They are of parts, of what has resolved, and of `kept`: statements without a partner that
+        are no false finding.
+        """
+        report, other, tables = self._case.candidate, self._case.reference, self._case.tables
+        own = [s.change for s in kept if s.change is not None and s.change.is_real]
+        lone = [*_lone(report.changes), *own]
+        for change, concept in _without_partner(lone, report, other, tables):
+            concepts = _concepts_of(change, report, tables)
+            if change.change is TemporalChange.RESOLVED and any(
+                _may_be_one(concepts, s.concepts, tables) and _is_at(change, s)
+                for s in other.statements
+            ):
+                continue  # The omission of what the reference states is one error.
+            line = report.findings.sentences[change.sentence].span
+            yield self._lone_error(
+                ErrorCategory.FALSE_COMPARISON,
+                change,
+                concept,
+                line,
+                self._case.lines.rewritten(line),
+            )
+
+    def of_reference(self, alone: Iterable[Statement]) -> Iterator[ErrorItem]:
+        """Return the errors of changes that the candidate leaves out.
+
+        Args: alone: statements without a partner; the omission of a new finding is one error.
+        """
+        report, other, tables = self._case.reference, self._case.candidate, self._case.tables
+        own = [s.change for s in alone if s.change is not None and s.change.is_real]
+        own = [change for change in own if change.change is not TemporalChange.NEW]
+        # What the candidate states of the same part is wrong, and one error already.
+        lone = [
+            change
+            for change in (*_lone(report.changes), *own)
+            if not names_by_change(change)
+            or not speaks_of(other, _named(change, report, tables) - {_UNKNOWN}, tables)
+        ]
+        for change, concept in _without_partner(lone, report, other, tables):
+            if not _is_invented(change, concept, report, other):
+                line = report.findings.sentences[change.sentence].span
+                omitted = ErrorCategory.OMITTED_COMPARISON
+                yield self._lone_error(omitted, change, concept, None, line.of(report.text))
+
+    def _lone_error(
+        self,
+        category: ErrorCategory,
+        change: FindingChange,
+        concept: str | None,
+        line: Span | None,
+        correction: str,
+    ) -> ErrorItem:
+        """Return an error about a change that one report states alone."""
+        is_omitted = category is ErrorCategory.OMITTED_COMPARISON
+        report = self._case.reference if is_omitted else self._case.candidate
+        quote = Quote(change.span.of(report.text), change.span)
+        full = self._case.tables.concepts[concept].severity[1] if concept else SIGNIFICANT
+        return ErrorItem(
+            category,
+            _severity(change, full, is_omitted),
+            (concept or change.topic).replace("_", " "),
+            None if is_omitted else quote,
+            quote if is_omitted else None,
+            line,
+            correction,
+            _reason(None, change) if is_omitted else _reason(change, None),
+        )
+
+
+def names_by_change(change: FindingChange | None) -> bool:
+    """Return whether the words of a change themselves name what has changed.
+
+    "The heart is larger" and "the heart is smaller" differ in the change, not in the finding.
+    """
+    if change is None or not change.is_real:
+        return False
+    return change.finding is None or change.span.overlaps(change.finding.cue)
+
+
+def speaks_of(report: ReportStatements, concepts: frozenset[str], tables: JudgeTables) -> bool:
+    """Return whether a report states a change of one of some concepts or parts."""
+    return any(c.is_real and concepts & _concepts_of(c, report, tables) for c in report.changes)
+
+
+def is_said_of_part(
+    statement: Statement, own: ReportStatements, report: ReportStatements, tables: JudgeTables
+) -> bool:
+    """Return whether a report says in other words what the change of a finding means.
+
+    "The left base is better aerated" for "left basal atelectasis has improved", and "the opacity
+    has cleared" for "clearing of the opacity".
+    """
+    if (change := statement.change) is None:
+        return False
+    agreeing = [c for c in report.changes if _agree(c, change)]
+    marks = own.findings.sentences[change.sentence].marks
+    clears = any(m.name == "clearing" and m.span.overlaps(change.span) for m in marks)
+    return any(
+        statement.concept in tables.topics.get(c.topic, ())
+        if c.finding is None
+        else clears and c.change is TemporalChange.RESOLVED and c.topic in statement.observations
+        for c in agreeing
+    )
+
+
+def uncompared(report: ReportStatements) -> ReportStatements:
+    """Return the statements of a report without changes since an earlier examination."""
+    statements = tuple(replace(s, change=None) for s in report.statements)
+    return replace(report, statements=statements, changes=())
+
+
+def _error(stated: FindingChange | None, true: FindingChange | None) -> ErrorCategory | None:
     """Return the error of a change that a candidate states of a finding; None without one."""
     if stated is not None and stated.is_real:
         same = true is not None and _agree(stated, true)
@@ -35,7 +204,7 @@ def change_error(stated: FindingChange | None, true: FindingChange | None) -> Er
     return None
 
 
-def stated_change(change: FindingChange | None, report: ReportStatements) -> FindingChange | None:
+def _stated(change: FindingChange | None, report: ReportStatements) -> FindingChange | None:
     """Return the change; None if its words say only that the finding is there ("residual")."""
     if change is None or change.is_real:
         return change
@@ -44,7 +213,7 @@ def stated_change(change: FindingChange | None, report: ReportStatements) -> Fin
     return None if is_there else change
 
 
-def may_state(
+def _may_state(
     report: ReportStatements,
     line: Span,
     change: FindingChange | None,
@@ -87,42 +256,7 @@ def may_state(
     return False
 
 
-def is_said_of_part(
-    statement: Statement, own: ReportStatements, report: ReportStatements, tables: JudgeTables
-) -> bool:
-    """Return whether a report says in other words what the change of a finding means.
-
-    "The left base is better aerated" for "left basal atelectasis has improved", and "the opacity
-    has cleared" for "clearing of the opacity".
-    """
-    if (change := statement.change) is None:
-        return False
-    agreeing = [c for c in report.changes if _agree(c, change)]
-    marks = own.findings.sentences[change.sentence].marks
-    clears = any(m.name == "clearing" and m.span.overlaps(change.span) for m in marks)
-    return any(
-        statement.concept in tables.topics.get(c.topic, ())
-        if c.finding is None
-        else clears and c.change is TemporalChange.RESOLVED and c.topic in statement.observations
-        for c in agreeing
-    )
-
-
-def is_judged_by_change(
-    statement: Statement, report: ReportStatements, tables: JudgeTables
-) -> bool:
-    """Return whether the words of its change name a finding of whose change `report` speaks, too.
-
-    "The heart is larger" and "the heart is smaller" differ in the change, not in the finding.
-    """
-    change = statement.change
-    alone = change is not None and change.is_real and change.span.overlaps(statement.finding.cue)
-    return alone and any(
-        c.is_real and statement.concept in _concepts_of(c, report, tables) for c in report.changes
-    )
-
-
-def change_severity(change: FindingChange, full: int, is_omitted: bool = False) -> int:
+def _severity(change: FindingChange, full: int, is_omitted: bool = False) -> int:
     """Return the severity of an error about a change that one report states alone.
 
     A change that is left out has 2 at most, as a change for the better: RadPref's radiologists
@@ -133,14 +267,14 @@ def change_severity(change: FindingChange, full: int, is_omitted: bool = False) 
     return min(full, _MOST[not is_omitted and change.change in _GROWING])
 
 
-def contradict(stated: FindingChange | None, true: FindingChange | None) -> bool:
+def _contradict(stated: FindingChange | None, true: FindingChange | None) -> bool:
     """Return whether two changes have opposite directions: "smaller" for "larger"."""
     if stated is None or true is None:
         return False
     return stated.is_real and true.is_real and not _agree(stated, true)
 
 
-def change_reason(stated: FindingChange | None, true: FindingChange | None) -> str:
+def _reason(stated: FindingChange | None, true: FindingChange | None) -> str:
     """Return the reason of an error, a sentence."""
     if stated is None:
         return f"does not say: {true and true.change}"
@@ -154,82 +288,13 @@ def _agree(one: FindingChange, other: FindingChange) -> bool:
     return one.is_real and other.is_real and growing
 
 
-def uncompared(report: ReportStatements) -> ReportStatements:
-    """Return the statements of a report without changes since an earlier examination."""
-    statements = tuple(replace(s, change=None) for s in report.statements)
-    return replace(report, statements=statements, changes=())
-
-
-def compared_quote(report: ReportStatements, statement: Statement) -> Quote:
+def _compared_quote(report: ReportStatements, statement: Statement) -> Quote:
     """Return the words of a finding with those of its change, or these where they stand apart."""
     span = statement.quoted
     if (change := statement.change) is not None:
         is_near = statement.line.covers(change.span)
         span = around(span, change.span) if is_near else change.span
     return Quote(span.of(report.text), span)
-
-
-def lone_change_errors(
-    report: ReportStatements,
-    other: ReportStatements,
-    alone: Iterable[Statement],
-    tables: JudgeTables,
-    lines: LineCorrector | None = None,
-) -> Iterator[ErrorItem]:
-    """Find changes of parts, of what has resolved, and of statements without a partner.
-
-    Args:
-        report: whose changes the other report does not state.
-        alone: statements of `report` without a partner that are no false finding.
-        lines: of a candidate; None: `report` is the reference.
-    """
-    own = [s.change for s in alone if s.change is not None and s.change.is_real]
-    if lines is None:
-        # The omission of a new finding is one error.
-        own = [change for change in own if change.change is not TemporalChange.NEW]
-    lone = [*_lone(report.changes), *own]
-    if lines is None:
-        # What the candidate states of the same part is wrong, and one error already.
-        theirs = [
-            (_concepts_of if c.finding is None else _named)(c, other, tables)
-            for c in other.changes
-            if c.is_real
-        ]
-        lone = [c for c in lone if not _is_counted_there(c, report, theirs, tables)]
-    for change, concept in _without_partner(lone, report, other, tables):
-        line = report.findings.sentences[change.sentence].span
-        quote = Quote(change.span.of(report.text), change.span)
-        full = tables.concepts[concept].severity[1] if concept else SIGNIFICANT
-        severity = change_severity(change, full, lines is None)
-        name = (concept or change.topic).replace("_", " ")
-        if lines is not None:
-            own_concepts = _concepts_of(change, report, tables)
-            if change.change is TemporalChange.RESOLVED and any(
-                _may_be_one(own_concepts, s.concepts, tables) and _is_at(change, s)
-                for s in other.statements
-            ):
-                continue  # The omission of what the reference states is one error.
-            corrected = lines.rewritten(line)
-            reason, false = change_reason(change, None), ErrorCategory.FALSE_COMPARISON
-            yield ErrorItem(false, severity, name, quote, None, line, corrected, reason)
-        elif not _is_invented(change, concept, report, other):
-            reason, omitted = change_reason(None, change), ErrorCategory.OMITTED_COMPARISON
-            stated = line.of(report.text)
-            yield ErrorItem(omitted, severity, name, None, quote, None, stated, reason)
-
-
-def _is_counted_there(
-    change: FindingChange,
-    report: ReportStatements,
-    theirs: list[frozenset[str]],
-    tables: JudgeTables,
-) -> bool:
-    """Return whether `theirs` holds a part of which this change speaks without naming a finding."""
-    cue = None if change.finding is None else change.finding.cue
-    if cue is not None and not change.span.overlaps(cue):
-        return False
-    own = _named(change, report, tables) - {_UNKNOWN}
-    return any(own & of for of in theirs)
 
 
 def _is_invented(
@@ -311,7 +376,7 @@ def _is_said(
             found = tables.lexicon.trie.find(tokens)
             named = {str(m.entry) for how in ("subject", "topic") for m in found.get(how, ())}
         is_named = _may_be_one(frozenset((concept,)), frozenset(named), tables)
-        if is_named and may_state(report, sentence.span, change, tables):
+        if is_named and _may_state(report, sentence.span, change, tables):
             return True
     return False
 

@@ -6,14 +6,17 @@ the reference states.
 
 from collections.abc import Collection, Iterable, Sequence
 
-from vlscore.metrics.judge.corrected_lines import LineCorrector
+from vlscore.metrics.judge.compared_reports import ComparedReports, quote_of
 from vlscore.metrics.judge.judge_tables import JudgeTables
-from vlscore.metrics.judge.judged_changes import is_judged_by_change, is_said_of_part
-from vlscore.metrics.judge.judgement import ErrorItem, Patient, Quote
+from vlscore.metrics.judge.judged_changes import is_said_of_part, names_by_change, speaks_of
+from vlscore.metrics.judge.judgement import ErrorItem, Quote
 from vlscore.metrics.judge.places import Place
-from vlscore.metrics.judge.severities import Severity, milder, severity_of
+from vlscore.metrics.judge.severities import Severity, milder
 from vlscore.metrics.judge.statement_pairs import (
+    COVERS,
+    STEPS,
     Matching,
+    Named,
     Naming,
     bones_of,
     is_caused,
@@ -24,29 +27,13 @@ from vlscore.metrics.judge.statement_pairs import (
 from vlscore.metrics.judge.statements import ReportStatements, Statement, content_of
 from vlscore.perturb import ErrorCategory
 
-#: Credit from which a more exact name elsewhere in the candidate covers a finding.
-COVERS = 0.6
-#: Credit from which another name means the same for the patient: no error.
-MEANS_THE_SAME = 0.7
-#: The same of a more exact name, which says more than the reference does.
-MEANS_EXACTLY = 0.8
-#: Steps by which a more exact name is a milder error than an invented finding.
-STEPS = 2
-
 
 class LoneStatements:
     """Statements of two reports that have no partner in the other one."""
 
-    def __init__(
-        self,
-        candidate: ReportStatements,
-        reference: ReportStatements,
-        patient: Patient,
-        tables: JudgeTables,
-        lines: LineCorrector,
-    ) -> None:
-        self._candidate, self._reference = candidate, reference
-        self._patient, self._tables, self._lines = patient, tables, lines
+    def __init__(self, case: ComparedReports) -> None:
+        self._case, self._tables = case, case.tables
+        self._candidate, self._reference = case.candidate, case.reference
 
     def false(self, matching: Matching) -> tuple[list[ErrorItem], list[Statement]]:
         """Return the errors of invented findings, the gravest of each, and what is no error."""
@@ -70,16 +57,18 @@ class LoneStatements:
         covered: list[int] = []
         omitted: list[tuple[Statement, Severity]] = []
         for statement in sorted(matching.omitted, key=content_of):
-            severity = severity_of(statement, self._patient, self._tables)
+            severity = self._case.severity(statement)
             denied = statement.observations & self._candidate.denied
             others = [other for other in right if other.place.may_be_near(statement.place)]
             names = self._names(((other, statement) for other in others), denied)
             if any(
-                c >= MEANS_THE_SAME or (n is Naming.MORE_EXACT and c >= COVERS) for n, c in names
+                n.means_the_same or (n.how is Naming.MORE_EXACT and n.credit >= COVERS)
+                for n in names
             ):
                 covered.append(severity.level)
                 continue
-            if is_judged_by_change(statement, self._candidate, self._tables):
+            own = frozenset((statement.concept,))
+            if names_by_change(statement.change) and speaks_of(self._candidate, own, self._tables):
                 continue
             # A sign that the candidate names in words is stated, also where its cause is invented.
             if is_implied(statement, self._candidate, self._tables, Place.may_be_near):
@@ -88,7 +77,7 @@ class LoneStatements:
                 statement, self._reference, self._candidate, self._tables
             ) or is_caused(statement, matching.omitted, self._tables):
                 continue
-            if any(naming is Naming.COARSER for naming, _ in names):
+            if any(n.how is Naming.COARSER for n in names):
                 severity = milder(severity, 1, "named less exactly")
             if statement.doubtful:
                 if severity.level == 1:
@@ -103,13 +92,13 @@ class LoneStatements:
         gone = statement.observations & (reference.denied | reference.resolved)
         others = [o for o in reference.statements if statement.place.may_be_near(o.place)]
         names = self._names(((statement, other) for other in others), gone)
-        if any(naming is Naming.SAME for naming, _ in names):
+        if any(n.how is Naming.SAME for n in names):
             return None
         # Another name repeats what the reference states only where it names no further place.
         others = [other for other in others if statement.place.adds_nothing_to(other.place)]
         names = self._names(((statement, other) for other in others), gone)
-        named = [naming for naming, _ in names]
-        if Naming.COARSER in named or any(credit >= MEANS_EXACTLY for _, credit in names):
+        named = [n.how for n in names]
+        if Naming.COARSER in named or any(n.means_the_same for n in names):
             return None
         if statement.doubtful and named:
             return None
@@ -119,14 +108,14 @@ class LoneStatements:
             return None
         if is_caused(statement, matching.false, tables):
             return None
-        severity = severity_of(statement, self._patient, tables)
+        severity = self._case.severity(statement)
         if Naming.MORE_EXACT in named:
             severity = milder(severity, STEPS, "the reference names it less exactly")
         return severity
 
     def _names(
         self, pairs: Iterable[tuple[Statement, Statement]], denied: Collection[str]
-    ) -> list[tuple[Naming, float]]:
+    ) -> list[Named]:
         """Return how statements of one place name one finding, with the credits.
 
         Args:
@@ -136,23 +125,22 @@ class LoneStatements:
         found = []
         for one, other in pairs:
             named = naming_of(one, other, self._tables)
-            if named is not None and may_be_meant(one, other, named[0], denied):
+            if named is not None and may_be_meant(one, other, named.how, denied):
                 found.append(named)
         return found
 
     def _invented(self, statement: Statement, severity: Severity) -> ErrorItem:
-        change, cue = statement.change, statement.finding.cue
         # "The mediastinum has widened" states a finding by a change alone.
-        alone = change is not None and change.is_real and change.span.overlaps(cue)
+        alone = names_by_change(statement.change)
         says = "does not state" if _denial(self._reference, statement) is None else "denies"
         return ErrorItem(
             ErrorCategory.FALSE_COMPARISON if alone else ErrorCategory.FALSE_FINDING,
             severity.level,
-            self._tables.title_of(statement.concept, statement.observations),
+            self._case.title(statement),
             quote_of(self._candidate, statement),
             None,
             statement.line,
-            self._lines.rewritten(statement.line, statement),
+            self._case.lines.rewritten(statement.line, statement),
             f"the reference {says} it ({severity.reason})",
         )
 
@@ -162,11 +150,11 @@ class LoneStatements:
         return ErrorItem(
             ErrorCategory.OMITTED_FINDING,
             severity.level,
-            self._tables.title_of(statement.concept, statement.observations),
+            self._case.title(statement),
             denial,
             quote_of(self._reference, statement),
             None,
-            self._lines.stating(statement),
+            self._case.lines.stating(statement),
             f"the candidate {says} it ({severity.reason})",
         )
 
@@ -185,11 +173,6 @@ def _gravest(
         if key not in gravest or gravest[key][1].level < severity.level:
             gravest[key] = statement, severity
     return sorted(gravest.values(), key=lambda each: each[0].finding.span)
-
-
-def quote_of(report: ReportStatements, statement: Statement) -> Quote:
-    """Return the words of a statement and their position."""
-    return Quote(statement.quoted.of(report.text), statement.quoted)
 
 
 def _denial(report: ReportStatements, statement: Statement) -> Quote | None:

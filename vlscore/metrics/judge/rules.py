@@ -15,7 +15,7 @@ from vlscore.metrics.judge.judgement import (
     Patient,
     nothing_done,
 )
-from vlscore.metrics.judge.report_comparison import ReportComparison
+from vlscore.metrics.judge.report_comparison import compare_reports
 from vlscore.metrics.judge.statement_reading import statements_of
 from vlscore.metrics.judge.statements import ReportStatements
 
@@ -76,4 +76,4 @@ class RuleJudge:
         """Return the errors of a candidate from the statements of both reports."""
         if self.comparisons is not None:
             candidate, reference = uncompared(candidate), uncompared(reference)
-        return ReportComparison(candidate, reference, patient, self.tables).judgement()
+        return compare_reports(candidate, reference, patient, self.tables)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.places import Place, PlaceConflict
@@ -23,14 +24,36 @@ class Naming(StrEnum):
     MORE_EXACT = "more exact"
 
 
+#: Credit from which a more exact name at the same place covers a finding.
+COVERS = 0.6
+#: Credit from which another name means the same for the patient: no error.
+_MEANS_THE_SAME = 0.7
+#: The same of a more exact name, which says more than the reference does.
+_MEANS_EXACTLY = 0.8
+#: Steps by which a more exact name is a milder error than an invented finding.
+STEPS = 2
+
+
+class Named(NamedTuple):
+    """How a candidate names a finding of the reference, and the part of it that it so has found."""
+
+    how: Naming
+    credit: float
+
+    @property
+    def means_the_same(self) -> bool:
+        """Return whether the candidate's name means the reference's for the patient."""
+        exact = self.how is Naming.MORE_EXACT
+        return self.credit >= (_MEANS_EXACTLY if exact else _MEANS_THE_SAME)
+
+
 @dataclass(frozen=True, slots=True)
 class StatementPair:
     """Pair of a candidate's and a reference's statement about the same finding."""
 
     candidate: Statement
     reference: Statement
-    naming: Naming
-    credit: float
+    named: Named
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +86,23 @@ def _of_other_bones(one: Statement, other: Statement, tables: JudgeTables) -> bo
     return bool(own and true) and own.isdisjoint(true)
 
 
-def naming_of(
-    candidate: Statement, reference: Statement, tables: JudgeTables
-) -> tuple[Naming, float] | None:
+def naming_of(candidate: Statement, reference: Statement, tables: JudgeTables) -> Named | None:
     """Return how the candidate names the reference's finding, and the credit; None for another."""
     if _of_other_bones(candidate, reference, tables):
         return None
     if candidate.concept == reference.concept:
-        return Naming.SAME, 1.0
+        return Named(Naming.SAME, 1.0)
     if not candidate.concepts.isdisjoint(reference.concepts):
-        return Naming.SAME, 0.8
+        return Named(Naming.SAME, 0.8)
     pairs = [(own, true) for own in candidate.concepts for true in reference.concepts]
     if not is_said_there(candidate, reference, tables):
         pairs = [pair for pair in pairs if not _is_same_if_placed(pair, tables)]
     known = tables.coarser
     coarser = [known[pair].credit for pair in pairs if pair in known]
     if coarser:
-        return Naming.COARSER, max(coarser)
+        return Named(Naming.COARSER, max(coarser))
     exact = [known[pair[::-1]].credit for pair in pairs if pair[::-1] in known]
-    return (Naming.MORE_EXACT, max(exact)) if exact else None
+    return Named(Naming.MORE_EXACT, max(exact)) if exact else None
 
 
 def _is_same_if_placed(pair: tuple[str, str], tables: JudgeTables) -> bool:
@@ -128,19 +149,19 @@ def match(
         for j, other in enumerate(others):
             named = naming_of(one, other, tables)
             own = denied | (other.observations & candidate.denied)
-            if named is None or not may_be_meant(one, other, named[0], own):
+            if named is None or not may_be_meant(one, other, named.how, own):
                 continue
-            if named[0] is Naming.SAME or one.place.may_hold(other.place):
-                possible.append((-_closeness(one, other, named[1]), i, j, named))
+            if named.how is Naming.SAME or one.place.may_hold(other.place):
+                possible.append((-_closeness(one, other, named.credit), i, j, named))
     possible.sort(key=lambda p: p[:3])
     pairs: list[StatementPair] = []
     used: set[int] = set()
     met: set[int] = set()
-    for _, i, j, (naming, credit) in possible:
+    for _, i, j, named in possible:
         if i not in used and j not in met:
             used.add(i)
             met.add(j)
-            pairs.append(StatementPair(ones[i], others[j], naming, credit))
+            pairs.append(StatementPair(ones[i], others[j], named))
     false = (s for i, s in enumerate(ones) if i not in used)
     omitted = (s for j, s in enumerate(others) if j not in met)
     return Matching(

@@ -1,7 +1,6 @@
 """Reading of a report's statements for the rule judge."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 
 from vlscore.findings import (
@@ -21,6 +20,7 @@ from vlscore.findings import (
     severity_level,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
+from vlscore.metrics.judge.merged_statements import distinct_statements, each_once, refers_back
 from vlscore.metrics.judge.places import BOTH_SIDES, Place
 from vlscore.metrics.judge.statement_parts import (
     has_resolved,
@@ -35,18 +35,12 @@ from vlscore.metrics.judge.statements import (
     ReportStatements,
     Statement,
     around,
-    as_one,
-    distinct_statements,
-    each_once,
-    explained,
     marks_in,
     opens_with,
 )
 
 #: Reports whose statements are remembered: several candidates share a reference.
 _REMEMBERED = 2048
-#: Families of levels that say of what a finding is, and not where.
-_OF_BONES = frozenset(("bone", "ribs"))
 #: Characters between two sides that share a noun: "left and right".
 _LONGEST_JOINT = 5
 
@@ -67,52 +61,9 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
             for each in _statements(found, sentence, finding, changed.get(finding), tables)
         ]
         for statement in distinct_statements(found.plain, sentence, own, tables):
-            if not (
-                _merge_explanation(stated, sentence, statement, tables)
-                or _merge_device(stated, sentence, statement, tables)
-            ):
+            if not refers_back(stated, sentence, statement, tables):
                 stated.append(statement)
     return ReportStatements(report, tuple(each_once(stated, tables)), found, changes)
-
-
-def _merge_explanation(
-    stated: list[Statement], sentence: Sentence, new: Statement, tables: JudgeTables
-) -> bool:
-    """Merge a doubted statement without a place into a sign of it in the sentence before.
-
-    "Opacity in the left base. This may represent atelectasis." states one finding. "Findings are
-    concerning for ..." explains any sentence before. Returns whether it was merged.
-    """
-    is_placed = new.place.sides or new.place.levels.keys() - _OF_BONES
-    sums_up = opens_with(sentence, "summary")
-    if not (new.doubtful or sums_up) or is_placed or new.size is not None:
-        return False
-    for position in reversed(range(len(stated))):
-        sign = stated[position]
-        pair = sign.concept, new.concept
-        explains = pair[0] == pair[1] or pair in tables.signs or pair in tables.confusable
-        is_before = sign.finding.sentence == sentence.index - 1
-        if (sums_up or is_before) and explains:
-            stated[position] = explained(sign, new)
-            return True
-    return False
-
-
-def _merge_device(
-    stated: list[Statement], sentence: Sentence, new: Statement, tables: JudgeTables
-) -> bool:
-    """Merge "the tube" into the device of the sentence before, which has a more exact name.
-
-    Returns whether it was merged.
-    """
-    if not tables.concepts[new.concept].device or new.place.sides or not stated:
-        return False
-    last = stated[-1]
-    is_near = last.finding.sentence >= sentence.index - 1
-    if is_near and (new.concept, last.concept) in tables.coarser:
-        stated[-1] = replace(as_one(last, new), concept=last.concept)
-        return True
-    return False
 
 
 def _statements(

@@ -1,11 +1,7 @@
-"""Statements of a report for the rule judge, and which of them are one finding.
+"""Statements of a report for the rule judge: each is a concept with side, level, grade and size."""
 
-Each is a concept with side, level, grade and size.
-"""
-
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -20,16 +16,13 @@ from vlscore.findings import (
     Span,
     TemporalChange,
 )
-from vlscore.metrics.judge.judge_tables import JudgeTables, Position
-from vlscore.metrics.judge.places import BOTH_SIDES, GREATER, Place
+from vlscore.metrics.judge.judge_tables import Position
+from vlscore.metrics.judge.places import Place
 
 #: The kind of levels that say how much of a finding there is; the others are "number" and "age".
 DEGREE = "degree"
 #: The scale whose levels replace the degree before them ("large, almost resolved").
 REMAINDER = "remainder"
-_LONGEST_BETWEEN = 60
-#: Ranks between degrees that are hardly of one finding: "large" and "trace".
-_FAR_DEGREE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,128 +115,6 @@ def opens_with(sentence: Sentence, name: str) -> bool:
     )
 
 
-def distinct_statements(
-    text: str, sentence: Sentence, own: list[Statement], tables: JudgeTables
-) -> list[Statement]:
-    """Return a sentence's statements, each finding once.
-
-    Two of which one is there become one statement. One that a more exact one includes, or that is
-    a sign of it, is merged into it.
-    """
-    if len(own) < 2:
-        return own
-    stated = own[:1]
-    for new in own[1:]:
-        old = stated[-1]
-        if _is_alternative(text, sentence, old, new, tables):
-            graver, other = sorted(
-                (old, new), key=lambda s: -tables.concepts[s.concept].severity[1]
-            )
-            merged = _merged(graver, other)
-            stated[-1] = replace(merged, also=old.also | {other.concept}, doubtful=old.doubtful)
-        else:
-            stated.append(new)
-    signs: list[Statement] = []
-    for new in stated:
-        if signs and _is_explanation(sentence, signs[-1], new, tables):
-            signs[-1] = explained(signs[-1], new)
-        else:
-            signs.append(new)
-    stated, kept = signs, dict(enumerate(signs))
-    for number, one in enumerate(stated):
-        for position, other in kept.items():
-            if position != number and _is_of(text, sentence, one, other, tables):
-                kept[position] = _merged(other, kept.pop(number))
-                break
-    return list(kept.values())
-
-
-def _is_alternative(
-    text: str, sentence: Sentence, old: Statement, new: Statement, tables: JudgeTables
-) -> bool:
-    """Return whether one of two findings is there: "atelectasis or pneumonia"."""
-    if old.concept == new.concept or tables.concepts[new.concept].device:
-        return False
-    between = _between(old, new)
-    if old.finding.span.overlaps(new.finding.span):  # "Tortuous or calcified aorta".
-        between = around(old.finding.span, new.finding.span)
-    words, joints = between.of(text), marks_in(sentence, between, "joint")
-    is_masked = _is_mask(joints, words)
-    if is_masked and (old.concept, new.concept) in tables.signs:
-        return False  # "Opacity XXXX atelectasis": the masked word interprets the sign.
-    joined = "or" in joints or is_masked or not words.strip("/")
-    listed = old.doubtful and new.doubtful and "comma" in joints
-    return (joined or listed) and len(words) <= _LONGEST_BETWEEN and old.place.may_be(new.place)
-
-
-def _is_of(
-    text: str, sentence: Sentence, one: Statement, other: Statement, tables: JudgeTables
-) -> bool:
-    """Return whether a statement is a sign of another one, or its less exact name."""
-    pair = one.concept, other.concept
-    if pair not in tables.signs or pair[::-1] in tables.signs:
-        return False
-    names = one.finding.observation, other.finding.observation
-    is_there = one.place.may_be(other.place) or one.place.holds(other.place)
-    if not is_there and tables.lexicon.midline.isdisjoint(names):
-        return False
-    if one.change and other.change and one.change.change is not other.change.change:
-        return False  # "The opacity has improved, the effusion has not."
-    between = _between(one, other)
-    words, joints = between.of(text).strip(), marks_in(sentence, between, "joint")
-    if pair in tables.coarser or joints & {"sign", "with"} or _is_mask(joints, words):
-        return True
-    # Parts of one noun phrase, with one word between them at most: "sclerotic osseous metastases".
-    is_phrase = not words or (not joints and words.replace("-", "").isalnum())
-    return one.finding.span != other.finding.span and is_phrase
-
-
-def _is_mask(joints: set[str], words: str) -> bool:
-    return joints == {"mask"} and len(words.split()) == 1
-
-
-def _between(one: Statement, other: Statement) -> Span:
-    """Return the characters between the mentions of two statements."""
-    first, second = sorted((one.finding.span, other.finding.span))
-    return Span(first.end, second.start)
-
-
-def explained(sign: Statement, new: Statement) -> Statement:
-    """Return a sign that may be another finding instead."""
-    also = (sign.also | new.concepts) - {sign.concept}
-    return replace(sign, also=also, observations=sign.observations | new.observations)
-
-
-def _is_explanation(
-    sentence: Sentence, sign: Statement, new: Statement, tables: JudgeTables
-) -> bool:
-    """Return whether a doubted finding explains the one before: "nodules, possibly emboli"."""
-    joints = marks_in(sentence, _between(sign, new), "joint")
-    places = (*new.finding.on(Axis.SIDE), *new.finding.on(Axis.ZONE))
-    own = any(not place.inherited for place in places)
-    pair = sign.concept, new.concept
-    explains = pair in tables.confusable and pair not in tables.signs and new.size is None
-    return new.doubtful and explains and not own and "sign" in joints and "with" not in joints
-
-
-def _one_and_the_same(one: Statement, other: Statement) -> bool:
-    """Return whether two statements are about one place, which both name."""
-    same_sides = bool(one.place.sides) and one.place.sides == other.place.sides
-    return same_sides and one.place.may_be(other.place) and not _other_size(one, other)
-
-
-def _other_size(one: Statement, other: Statement) -> bool:
-    return None not in (one.size, other.size) and one.size != other.size
-
-
-def _is_far(one: Statement, other: Statement) -> bool:
-    """Return whether one of two statements alone names a side, and their degrees are far apart."""
-    ranks = one.rank(), other.rank()
-    if None in ranks or bool(one.place.sides) == bool(other.place.sides):
-        return False
-    return abs((ranks[0] or 0) - (ranks[1] or 0)) >= _FAR_DEGREE
-
-
 def content_of(statement: Statement) -> tuple[Any, ...]:
     """Return what a statement says, in an order that puts the more exact one first.
 
@@ -267,120 +138,3 @@ def content_of(statement: Statement) -> tuple[Any, ...]:
         sorted(statement.observations),
         sorted(statement.also),
     )
-
-
-def each_once(stated: Iterable[Statement], tables: JudgeTables) -> list[Statement]:
-    """Return the statements of a report, each finding and place once, in the report's order.
-
-    They are merged in an order of their content, exact names before those that may stand for them:
-    the order of the report's sentences changes nothing, and saying a thing twice adds nothing.
-    """
-    general = Counter(name for name, _ in tables.coarser)
-    merged: list[Statement] = []
-    for each in sorted(stated, key=lambda s: (general[s.concept], content_of(s), s.finding.span)):
-        _add(merged, each, tables)
-    return sorted(merged, key=lambda s: s.finding.span)
-
-
-def split_like(report: ReportStatements, other: ReportStatements) -> ReportStatements:
-    """Return a report with a statement of both sides as two, if the other report has one of each.
-
-    "Both effusions have increased" may be right of one effusion and wrong of the other.
-    """
-    apart = {(s.concept, *s.place.sides) for s in other.statements if len(s.place.sides) == 1}
-    stated: list[Statement] = []
-    halves: list[Statement] = []
-    for s in report.statements:
-        if s.place.sides == BOTH_SIDES and all((s.concept, side) in apart for side in BOTH_SIDES):
-            levels = {family: own for family, own in s.place.levels.items() if family != GREATER}
-            places = (Place(frozenset((side,)), levels) for side in sorted(BOTH_SIDES))
-            halves += [replace(s, place=place) for place in places]
-        else:
-            stated.append(s)
-    for half in halves:
-        for position, one in enumerate(stated):
-            is_there = one.place.sides == half.place.sides and one.place.may_be(half.place)
-            if one.concept == half.concept and is_there and not _other_size(one, half):
-                stated[position] = replace(as_one(one, half), finding=one.finding)
-                break
-        else:
-            stated.append(half)
-    return replace(report, statements=tuple(stated))
-
-
-def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
-    """Add a statement, or merge it into the one that it repeats, in other words or not."""
-    for position, old in enumerate(stated):
-        if old.concept == new.concept and old.place.may_be(new.place) and not _other_size(old, new):
-            if _is_far(old, new):
-                continue  # "Large right effusion. A trace of fluid" may be on the left.
-            one = as_one(old, new)
-            if not (old.place.levels and new.place.levels):
-                more = {k: v for k, v in one.place.levels.items() if k == GREATER}
-                one = replace(one, place=Place(one.place.sides, more))
-            stated[position] = one
-            return
-    for position, old in enumerate(stated):
-        is_same = _one_and_the_same(old, new)
-        if not is_same and {old.place.sides, new.place.sides} - {frozenset(), BOTH_SIDES}:
-            continue  # Where a side is named, each may be another finding.
-        for pair in ((old.concept, new.concept), (new.concept, old.concept)):
-            known = tables.coarser.get(pair)
-            coarse, exact = (old, new) if pair[0] == old.concept else (new, old)
-            if (
-                known
-                and not coarse.place.exceeds(exact.place)
-                and (known.same_across_sentences if is_same else known.same_without_place)
-            ):
-                stated[position] = replace(as_one(old, new), concept=pair[1])
-                return
-    stated.append(new)
-
-
-def as_one(old: Statement, new: Statement) -> Statement:
-    """Return two statements of a report as one: of two degrees, the graver.
-
-    It is quoted where the graver degree stands, else where the finding stands first.
-    """
-    first, second = sorted((old, new), key=lambda s: (-(s.rank() or 0), s.finding.span))
-    grades = (*second.grades.items(), *first.grades.items())
-    return replace(
-        _merged(first, second),
-        place=first.place.joined(second.place),
-        grades=dict(sorted(grades, key=lambda each: each[1].rank)),
-        size=max(old.size or 0, new.size or 0) or None,
-        position=max(old.position, new.position, key=_badness_of),
-        tips=old.tips | new.tips,
-    )
-
-
-def _badness_of(position: Position | None) -> int:
-    """Return which of two positions of a device counts: the worse one, and any before none."""
-    return 0 if position is None else 1 + ("good", "fair", "bad").index(position.level)
-
-
-def _merged(old: Statement, new: Statement) -> Statement:
-    """Return the first statement, with missing values taken from the second."""
-    return replace(
-        old,
-        quoted=around(old.quoted, new.quoted) if old.line == new.line else old.quoted,
-        place=old.place.with_missing(new.place),
-        grades={**new.grades, **old.grades, **_remaining(new)},
-        size=new.size if old.size is None else old.size,
-        change=max(old.change, new.change, key=_weight_of),
-        doubtful=old.doubtful and new.doubtful,
-        position=old.position or new.position,
-        observations=old.observations | new.observations,
-        also=old.also | new.also,
-    )
-
-
-def _remaining(statement: Statement) -> dict[str, SeverityLevel]:
-    """Return the degree of a statement, if it is what is left of a finding."""
-    degree = statement.grades.get(DEGREE)
-    return {DEGREE: degree} if degree is not None and degree.scale == REMAINDER else {}
-
-
-def _weight_of(change: FindingChange | None) -> int:
-    """Return which of two comparisons counts: a change before "unchanged", that before none."""
-    return 0 if change is None else 1 + change.is_real

@@ -1,0 +1,218 @@
+"""Errors of a pair of statements about one finding: its name, place, position and extent.
+
+Changes since an earlier examination are in `judged_changes`.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import combinations
+
+from vlscore.metrics.judge.compared_reports import ComparedReports
+from vlscore.metrics.judge.judgement import SIGNIFICANT, ErrorItem
+from vlscore.metrics.judge.places import BOTH_SIDES, PlaceConflict
+from vlscore.metrics.judge.severities import (
+    Severity,
+    count_conflict,
+    extent_severity,
+    is_severe_and_sure,
+    measure_alike,
+    milder,
+    place_severity,
+)
+from vlscore.metrics.judge.statement_pairs import (
+    COVERS,
+    STEPS,
+    Naming,
+    StatementPair,
+    is_said_there,
+)
+from vlscore.metrics.judge.statements import DEGREE, Statement
+from vlscore.perturb import ErrorCategory
+
+
+class PairErrors:
+    """Errors of the pairs of two reports."""
+
+    def __init__(self, case: ComparedReports, pairs: Iterable[StatementPair]) -> None:
+        self._case, self._tables = case, case.tables
+        #: Statements of the candidate of one side, with the degree that the other side has.
+        self._swapped = _swapped(pairs)
+
+    def of(self, pair: StatementPair) -> Iterator[ErrorItem]:
+        """Return what is wrong of the candidate's statement: its name, place, position, extent."""
+        candidate, reference = pair.candidate, pair.reference
+        severity = self._case.severity(reference)
+        yield from self._name(pair, severity)
+        conflict = candidate.place.conflict(reference.place)
+        is_on_both = conflict is not PlaceConflict.GREATER and self._is_on_both(pair)
+        if conflict is not None and not is_on_both:
+            yield self._place(pair, severity, conflict)
+        else:
+            yield from self._position(pair)
+        worst = max(severity.level, self._case.severity(candidate).level)
+        if self._tables.concepts[reference.concept].device:
+            extent = 1 if count_conflict(candidate, reference) else None
+        else:
+            extent = extent_severity(candidate, reference, worst)
+            # A doubt without a degree ("cannot be excluded") is no large finding.
+            is_overstated = reference.doubtful and reference.rank() is None
+            if extent is None and is_overstated and is_severe_and_sure(candidate):
+                extent = worst
+        if candidate in self._swapped:
+            if candidate == self._swapped[0]:  # Both sides are one error.
+                yield self._place(pair, severity, PlaceConflict.GREATER)
+        elif extent is not None and pair.named.how is not Naming.COARSER:
+            yield self._extent(pair, extent)
+
+    def goes_beyond(self, pair: StatementPair) -> bool:
+        """Return whether the candidate's name is of a finding that the reference does not state.
+
+        "Opacity in the left base" may be a pneumonia there; edema is more than interstitial
+        markings somewhere, and a mass more than a nodule.
+        """
+        if pair.named.how is not Naming.MORE_EXACT or pair.named.means_the_same:
+            return False
+        there = is_said_there(pair.candidate, pair.reference, self._tables)
+        return not there or pair.named.credit < COVERS
+
+    def _graver_by(self, pair: StatementPair) -> int:
+        """Return the steps by which the candidate's name is graver than the reference's."""
+        of = self._tables.concepts
+        return of[pair.candidate.concept].severity[1] - of[pair.reference.concept].severity[1]
+
+    def _is_other_elsewhere(self, pair: StatementPair) -> bool:
+        """Return whether the candidate has another name at another place: nearly another finding.
+
+        "Consolidation" is no other word for an infiltrate on the other side.
+        """
+        conflict = pair.candidate.place.conflict(pair.reference.place)
+        far = conflict in (PlaceConflict.SIDE, PlaceConflict.LEVEL)
+        return far and self._case.title(pair.candidate) != self._case.title(pair.reference)
+
+    def is_right(self, pair: StatementPair, lost: int) -> bool:
+        """Return whether the finding of the reference counts as found.
+
+        What is wrong by as much as it is worth is right only in that both reports name it.
+
+        Args: lost: largest severity of the pair's errors.
+        """
+        full = self._case.severity(pair.reference).level
+        return lost < full or (pair.named.means_the_same and not self._is_other_elsewhere(pair))
+
+    def _is_on_both(self, pair: StatementPair) -> bool:
+        """Return whether both reports state the finding on both sides, at once or side by side."""
+        stated = (self._case.candidate, pair.candidate), (self._case.reference, pair.reference)
+        return not pair.candidate.place.differs_in_levels(pair.reference.place) and all(
+            {side for s in report.statements if s.concept == of.concept for side in s.place.sides}
+            == BOTH_SIDES
+            for report, of in stated
+        )
+
+    def _name(self, pair: StatementPair, true: Severity) -> Iterable[ErrorItem]:
+        """Find the error of another name; one that goes beyond is no milder than saying nothing."""
+        graver, own = self._graver_by(pair), self._case.severity(pair.candidate)
+        category = ErrorCategory.FALSE_FINDING
+        doubted = pair.candidate.doubtful or not pair.candidate.finding.is_likely
+        if graver == 0 and measure_alike(pair.candidate, pair.reference):
+            return  # A lesion of the same size is the same, whatever it is called.
+        if beyond := self.goes_beyond(pair):
+            severity = true if doubted or own.level <= true.level else own
+        elif pair.named.means_the_same:
+            return
+        elif pair.named.how is Naming.MORE_EXACT:
+            # The larger, the more the name changes what matters.
+            named = milder(own, STEPS, "the reference names it less exactly")
+            severity = Severity(max(named.level, -graver), named.reason)
+            if doubted or severity.level <= 1:
+                return
+        else:
+            category, less = ErrorCategory.OMITTED_FINDING, milder(true, 1, "named less exactly")
+            severity = Severity(max(less.level, graver), less.reason)
+        names = self._case.title(pair.reference), self._case.title(pair.candidate)
+        reason = f"calls {names[0]} {names[1]} ({severity.reason})"
+        yield replace(
+            self._case.error_of(pair, category, severity.level, "name", reason),
+            finding=names[beyond],
+        )
+
+    def _place(self, pair: StatementPair, severity: Severity, conflict: PlaceConflict) -> ErrorItem:
+        level = place_severity(severity, conflict)
+        if self._is_other_elsewhere(pair):
+            level = severity.level
+        reason = f"another {conflict} than in the reference ({severity.reason})"
+        category = ErrorCategory.WRONG_LOCATION
+        beyond = pair.candidate.place.sides - pair.reference.place.sides
+        if conflict is PlaceConflict.PART_OF_SIDES and beyond:
+            (side,) = beyond
+            reason = f"the reference does not state it on the {side} ({severity.reason})"
+            category = ErrorCategory.FALSE_FINDING
+        return self._case.error_of(pair, category, level, "place", reason)
+
+    def _position(self, pair: StatementPair) -> Iterable[ErrorItem]:
+        """Find the error of another position; a bad one is an error where one report has none."""
+        stated, true = pair.candidate.position, pair.reference.position
+        severity = self._tables.position_severity["bad", "good"]
+        category, device = ErrorCategory.WRONG_LOCATION, self._case.title(pair.reference)
+        if stated is not None and true is not None:
+            if stated.level == true.level or self._is_one_place(pair):
+                return
+            severity = self._tables.position_severity[stated.level, true.level]
+            if "bad" in (stated.level, true.level):
+                raised = self._tables.extra_severity_if_misplaced.get(pair.reference.concept, 0)
+                severity = min(5, severity + raised)
+            reason = f"the {device} is {true.name}, not {stated.name}"
+        elif stated is not None and stated.level == "bad":
+            category = ErrorCategory.FALSE_FINDING
+            reason = f"the reference does not say that it is {stated.name}"
+        elif true is not None and true.level == "bad":
+            category = ErrorCategory.OMITTED_FINDING
+            reason = f"does not say that the {device} is {true.name}"
+        else:
+            return
+        yield self._case.error_of(pair, category, severity, "line", reason)
+
+    def _is_one_place(self, pair: StatementPair) -> bool:
+        """Return whether both reports call one position wrong: "in the azygos vein, withdraw"."""
+        positions = pair.candidate.position, pair.reference.position
+        if any(p is None or p.level == "good" for p in positions):
+            return False
+        wrong = {name for name, p in self._tables.positions.items() if p.level != "good"}
+        both = pair.candidate.tips & pair.reference.tips & wrong
+        moved = self._tables.misplaced.name
+        return bool(both) or moved in pair.candidate.tips | pair.reference.tips
+
+    def _extent(self, pair: StatementPair, severity: int) -> ErrorItem:
+        candidate, reference = pair.candidate, pair.reference
+        if candidate.size is not None and reference.size is not None:
+            reason = f"{candidate.size:g} mm for {reference.size:g} mm"
+        elif DEGREE in candidate.grades and DEGREE in reference.grades:
+            reason = f"{candidate.grades[DEGREE].value} for {reference.grades[DEGREE].value}"
+        else:
+            reason = "another number or age than in the reference"
+        category = ErrorCategory.WRONG_SEVERITY
+        # What the reference only doubts, and the candidate states in a graver degree, is invented.
+        doubted = reference.doubtful and not candidate.doubtful
+        if doubted and (candidate.rank() or 0) > (reference.rank() or 0):
+            category = ErrorCategory.FALSE_FINDING
+        return self._case.error_of(pair, category, severity, "severity", reason)
+
+
+def _swapped(pairs: Iterable[StatementPair]) -> list[Statement]:
+    """Return the candidate's statements of two sides whose degrees it has exchanged.
+
+    "Moderate left, small right" for "moderate right, small left".
+    """
+
+    def degrees(pair: StatementPair) -> tuple[int | None, int | None]:
+        return pair.candidate.rank(), pair.reference.rank()
+
+    return [
+        each.candidate
+        for one, other in combinations(pairs, 2)
+        if one.candidate.concept == other.candidate.concept
+        and one.candidate.place.sides | other.candidate.place.sides == BOTH_SIDES
+        and one.candidate.place.sides.isdisjoint(other.candidate.place.sides)
+        and degrees(one) == degrees(other)[::-1]
+        and extent_severity(one.candidate, one.reference, SIGNIFICANT) is not None
+        for each in (one, other)
+    ]
