@@ -91,12 +91,8 @@ class ChangeErrors:
         own = [s.change for s in kept if s.change is not None and s.change.is_real]
         lone = [*_lone(report.changes), *own]
         for change, concept in _without_partner(lone, report, other, tables):
-            concepts = _concepts_of(change, report, tables)
-            if change.change is TemporalChange.RESOLVED and any(
-                _may_be_one(concepts, s.concepts, tables) and _is_at(change, s)
-                for s in other.statements
-            ):
-                continue  # The omission of what the reference states is one error.
+            if _is_charged_as_finding(change, report, other, tables):
+                continue
             line = report.findings.sentences[change.sentence].span
             yield self._lone_error(
                 ErrorCategory.FALSE_COMPARISON,
@@ -122,7 +118,7 @@ class ChangeErrors:
             or not speaks_of(other, _named(change, report, tables) - {_UNKNOWN}, tables)
         ]
         for change, concept in _without_partner(lone, report, other, tables):
-            if not _is_invented(change, concept, report, other):
+            if not _is_charged_as_finding(change, report, other, tables):
                 line = report.findings.sentences[change.sentence].span
                 omitted = ErrorCategory.OMITTED_COMPARISON
                 yield self._lone_error(omitted, change, concept, None, line.of(report.text))
@@ -297,15 +293,16 @@ def _compared_quote(report: ReportStatements, statement: Statement) -> Quote:
     return Quote(span.of(report.text), span)
 
 
-def _is_invented(
-    change: FindingChange, concept: str | None, report: ReportStatements, other: ReportStatements
+def _is_charged_as_finding(
+    change: FindingChange, report: ReportStatements, other: ReportStatements, tables: JudgeTables
 ) -> bool:
-    """Return whether the other report states the finding that has resolved: one error already."""
-
-    def has(statements: Iterable[Statement]) -> bool:
-        return any(s.concept == concept and _is_at(change, s) for s in statements)
-
-    return has(other.statements) and not has(report.statements)
+    """Return whether only the other report states the finding that has resolved: one error."""
+    concepts = _concepts_of(change, report, tables)
+    is_still_there = any(s.concept in concepts and _is_at(change, s) for s in report.statements)
+    is_there = (
+        _may_be_one(concepts, s.concepts, tables) for s in other.statements if _is_at(change, s)
+    )
+    return change.change is TemporalChange.RESOLVED and not is_still_there and any(is_there)
 
 
 def _is_at(change: FindingChange, statement: Statement) -> bool:
