@@ -109,7 +109,11 @@ class ChangeErrors:
         """
         report, other, tables = self._case.reference, self._case.candidate, self._case.tables
         own = [s.change for s in alone if s.change is not None and s.change.is_real]
-        own = [change for change in own if change.change is not TemporalChange.NEW]
+        own = [
+            change
+            for change in own
+            if change.change is not TemporalChange.NEW and not names_by_change(change)
+        ]
         # What the candidate states of the same part is wrong, and one error already.
         lone = [
             change

@@ -146,9 +146,10 @@ class LoneStatements:
 
     def _missed(self, statement: Statement, severity: Severity) -> ErrorItem:
         denial = _denial(self._candidate, statement)
+        alone = names_by_change(statement.change)
         says = "does not state" if denial is None else "denies"
         return ErrorItem(
-            ErrorCategory.OMITTED_FINDING,
+            ErrorCategory.OMITTED_COMPARISON if alone else ErrorCategory.OMITTED_FINDING,
             severity.level,
             self._case.title(statement),
             denial,

@@ -142,10 +142,11 @@ class PairErrors:
         reason = f"another {conflict} than in the reference ({severity.reason})"
         category = ErrorCategory.WRONG_LOCATION
         beyond = pair.candidate.place.sides - pair.reference.place.sides
-        if conflict is PlaceConflict.PART_OF_SIDES and beyond:
-            (side,) = beyond
-            reason = f"the reference does not state it on the {side} ({severity.reason})"
-            category = ErrorCategory.FALSE_FINDING
+        if conflict is PlaceConflict.PART_OF_SIDES:
+            (side,) = beyond or pair.reference.place.sides - pair.candidate.place.sides
+            category = ErrorCategory.FALSE_FINDING if beyond else ErrorCategory.OMITTED_FINDING
+            of = "reference" if beyond else "candidate"
+            reason = f"the {of} does not state it on the {side} ({severity.reason})"
         return self._case.error_of(pair, category, level, "place", reason)
 
     def _position(self, pair: StatementPair) -> Iterable[ErrorItem]:
