@@ -67,6 +67,10 @@ class LoneStatements:
             ):
                 covered.append(severity.level)
                 continue
+            # A more exact name for the same place leaves nothing out.
+            there = ((o, statement) for o in others if o.place.overlaps(statement.place))
+            if any(n.how is Naming.MORE_EXACT for n in self._names(there, denied)):
+                continue
             own = frozenset((statement.concept,))
             if names_by_change(statement.change) and speaks_of(self._candidate, own, self._tables):
                 continue

@@ -98,7 +98,9 @@ def _is_of(
         return False  # "The opacity has improved, the effusion has not."
     between = _between(one, other)
     words, joints = between.of(text).strip(), marks_in(sentence, between, "joint")
-    if pair in tables.coarser or joints & {"sign", "with"} or _is_mask(joints, words):
+    # An opacity with an effusion is two findings, an effusion with an air-fluid level is one.
+    joined = (pair in tables.coarser) != ("with" in joints)
+    if joined or "sign" in joints or _is_mask(joints, words):
         return True
     # Parts of one noun phrase, with one word between them at most: "sclerotic osseous metastases".
     is_phrase = not words or (not joints and words.replace("-", "").isalnum())
