@@ -24,6 +24,8 @@ _MOST = {True: 3, False: 2}
 _UNKNOWN = "other"
 #: Layers of words that may compare.
 _LOOSE = ("change", "comparative", "event", "disease")
+#: Marks of words that say that a finding is there still.
+_PRESENCE = ("still there", "remainder")
 
 
 class ChangeErrors:
@@ -58,6 +60,10 @@ class ChangeErrors:
         line, named = pair.reference.line, 0 if compares else pair.reference.finding.span.start
         if true is None and _may_state(reference, line, stated, tables, named):
             return
+        # "The left base is worse" is compared with what the other report says of that part.
+        concept = frozenset((pair.reference.concept,))
+        if stated is None and _speaks_of_part(candidate, concept, tables):
+            return
         if self._is_charged(pair):
             return
         wrong = stated if stated is not None and stated.is_real else true
@@ -89,7 +95,7 @@ class ChangeErrors:
         """
         report, other, tables = self._case.candidate, self._case.reference, self._case.tables
         own = [s.change for s in kept if s.change is not None and s.change.is_real]
-        lone = [*_lone(report.changes), *own]
+        lone = [*_lone(report), *own]
         for change, concept in _without_partner(lone, report, other, tables):
             if _is_charged_as_finding(change, report, other, tables):
                 continue
@@ -117,7 +123,7 @@ class ChangeErrors:
         # What the candidate states of the same part is wrong, and one error already.
         lone = [
             change
-            for change in (*_lone(report.changes), *own)
+            for change in (*_lone(report), *own)
             if not names_by_change(change)
             or not speaks_of(other, _named(change, report, tables) - {_UNKNOWN}, tables)
         ]
@@ -160,6 +166,14 @@ def names_by_change(change: FindingChange | None) -> bool:
     if change is None or not change.is_real:
         return False
     return change.finding is None or change.span.overlaps(change.finding.cue)
+
+
+def _speaks_of_part(
+    report: ReportStatements, concepts: frozenset[str], tables: JudgeTables
+) -> bool:
+    """Return whether a report states a change of a part in which a finding is."""
+    changes = (c for c in report.changes if c.is_real and c.finding is None)
+    return any(concepts & (_concepts_of(c, report, tables) - {_UNKNOWN}) for c in changes)
 
 
 def speaks_of(report: ReportStatements, concepts: frozenset[str], tables: JudgeTables) -> bool:
@@ -208,9 +222,14 @@ def _stated(change: FindingChange | None, report: ReportStatements) -> FindingCh
     """Return the change; None if its words say only that the finding is there ("residual")."""
     if change is None or change.is_real:
         return change
+    return None if _is_of_presence(change, report) else change
+
+
+def _is_of_presence(change: FindingChange, report: ReportStatements) -> bool:
+    """Return whether the words of a change say that a finding is there still: "no residual" is none."""
     marks = report.findings.sentences[change.sentence].marks
-    is_there = any(m.name == "still there" and m.span.covers(change.span) for m in marks)
-    return None if is_there else change
+    there = (m.span for m in marks if m.name in _PRESENCE)
+    return any(span.covers(change.span) or change.span.covers(span) for span in there)
 
 
 def _may_state(
@@ -315,16 +334,21 @@ def _is_at(change: FindingChange, statement: Statement) -> bool:
     return not sides or not statement.place.sides or not statement.place.sides.isdisjoint(sides)
 
 
-def _lone(changes: Iterable[FindingChange]) -> list[FindingChange]:
-    """Return the changes of what a report does not state as a finding: parts, what has resolved."""
+def _lone(report: ReportStatements) -> list[FindingChange]:
+    """Return the changes of what a report does not state as a finding: parts, what has resolved.
+
+    "No residual effusion" denies it, and states no change.
+    """
     return [
         c
-        for c in changes
+        for c in report.changes
         if c.is_real
         and (
             c.finding is None
-            or c.finding.polarity is Polarity.NEGATIVE
-            or c.change is TemporalChange.RESOLVED
+            or (
+                (c.finding.polarity is Polarity.NEGATIVE or c.change is TemporalChange.RESOLVED)
+                and not _is_of_presence(c, report)
+            )
         )
     ]
 
