@@ -72,8 +72,23 @@ class ChangeErrors:
         severity = full if _contradict(stated, true) else _severity(wrong, full, is_omitted)
         yield replace(
             self._case.error_of(pair, category, severity, "change", _reason(stated, true)),
-            candidate=_compared_quote(candidate, pair.candidate),
-            reference=_compared_quote(reference, pair.reference),
+            candidate=_quote_with(candidate, pair.candidate, _span_of(pair.candidate.change)),
+            reference=_quote_with(reference, pair.reference, _span_of(pair.reference.change)),
+        )
+
+    def of_device(self, pair: StatementPair) -> Iterator[ErrorItem]:
+        """Return the error of a device that one report alone says has been moved."""
+        stated, true = pair.candidate.moved, pair.reference.moved
+        if (stated is None) == (true is None):
+            return
+        category, reason = ErrorCategory.FALSE_COMPARISON, "says that it was moved"
+        if stated is None:
+            category, reason = ErrorCategory.OMITTED_COMPARISON, "does not say that it was moved"
+        severity = min(_MOST[False], self._case.severity(pair.reference).level)
+        yield replace(
+            self._case.error_of(pair, category, severity, "line", reason),
+            candidate=_quote_with(self._case.candidate, pair.candidate, stated),
+            reference=_quote_with(self._case.reference, pair.reference, true),
         )
 
     def _is_charged(self, pair: StatementPair) -> bool:
@@ -307,12 +322,15 @@ def _agree(one: FindingChange, other: FindingChange) -> bool:
     return one.is_real and other.is_real and growing
 
 
-def _compared_quote(report: ReportStatements, statement: Statement) -> Quote:
-    """Return the words of a finding with those of its change, or these where they stand apart."""
+def _span_of(change: FindingChange | None) -> Span | None:
+    return None if change is None else change.span
+
+
+def _quote_with(report: ReportStatements, statement: Statement, compared: Span | None) -> Quote:
+    """Return the words of a finding with those that compare it, or these where they stand apart."""
     span = statement.quoted
-    if (change := statement.change) is not None:
-        is_near = statement.line.covers(change.span)
-        span = around(span, change.span) if is_near else change.span
+    if compared is not None:
+        span = around(span, compared) if statement.line.covers(compared) else compared
     return Quote(span.of(report.text), span)
 
 

@@ -305,6 +305,7 @@ def _merged(old: Statement, new: Statement) -> Statement:
         position=old.position or new.position,
         observations=old.observations | new.observations,
         also=old.also | new.also,
+        moved=old.moved or new.moved,
     )
 
 

@@ -33,7 +33,7 @@ def compare_reports(
     errors: list[ErrorItem] = []
     found: list[int] = []
     for pair in matching.pairs:
-        own = [*paired.of(pair), *changes.of(pair)]
+        own = [*paired.of(pair), *changes.of(pair), *changes.of_device(pair)]
         errors += own
         lost = max((e.severity for e in own), default=0)
         if paired.is_right(pair, lost):

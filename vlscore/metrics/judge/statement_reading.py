@@ -1,7 +1,8 @@
 """Reading of a report's statements for the rule judge."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from typing import TypeVar
 
 from vlscore.findings import (
     Axis,
@@ -41,6 +42,8 @@ from vlscore.metrics.judge.statements import (
 
 #: Reports whose statements are remembered: several candidates share a reference.
 _REMEMBERED = 2048
+_Said = TypeVar("_Said")
+_Asked = Callable[[Iterable[MarkedSpan]], Iterator[tuple[_Said, Span]]]
 #: Characters between two sides that share a noun: "left and right".
 _LONGEST_JOINT = 5
 
@@ -103,7 +106,13 @@ def _statement(
 ) -> Statement:
     concept = concept_of(finding.observation, finding.span, sentence, tables)
     is_device = tables.concepts[concept].device
-    positions = _positions_of(found, sentence, finding, concept, tables) if is_device else []
+    positions: list[tuple[Position, Span]] = []
+    moved: list[tuple[str, Span]] = []
+    if is_device:
+        positions = _said_of(
+            found, sentence, finding, tables, lambda marks: _positions_in(marks, concept, tables)
+        )
+        moved = _said_of(found, sentence, finding, tables, _movements_in)
     considered = marks_in(sentence, Span(sentence.span.start, finding.span.start), "differential")
     return Statement(
         concept=concept,
@@ -130,6 +139,7 @@ def _statement(
         position=min((position for position, _ in positions), default=None),
         observations=frozenset((finding.observation,)),
         tips=frozenset(position.name for position, _ in positions),
+        moved=min((span for _, span in moved), default=None),
     )
 
 
@@ -203,14 +213,16 @@ def _remainder(
     return {}
 
 
-def _positions_of(
-    found: ReportFindings, sentence: Sentence, device: Finding, concept: str, tables: JudgeTables
-) -> list[tuple[Position, Span]]:
-    """Return the positions that are said of a device.
+def _said_of(
+    found: ReportFindings, sentence: Sentence, device: Finding, tables: JudgeTables, asked: _Asked
+) -> list[tuple[_Said, Span]]:
+    """Return what is said of a device: its positions, or that it has moved.
 
     The words from the device to the next finding are searched first, for the last device with the
-    next sentence, if that is about its tip. Without a position there, all of the sentence's are,
+    next sentence, if that is about its tip. Without an answer there, all of the sentence's count,
     which several devices then share.
+
+    Args: asked: returns what the marks of a sentence say, with the words.
     """
     marks, end = list(sentence.marks), sentence.span.end
     later = [f.span.start for f in sentence.findings if f.span.start > device.span.end]
@@ -226,7 +238,7 @@ def _positions_of(
         marks, end = [*marks, *following.marks], following.span.end
     # "Right mainstem intubation": words before the first finding are its own.
     begin = sentence.span.start if device is sentence.findings[0] else device.span.start
-    said = list(_positions_in(marks, concept, tables))
+    said = list(asked(marks))
     own = Span(begin, min(later, default=end)), Span(begin, end if is_last else begin)
     near = (
         [each for each in said if span.covers(each[1]) or each[1].overlaps(device.span)]
@@ -247,6 +259,11 @@ def _positions_in(
             position = None if low <= mark.size < high else tables.misplaced
         if position is not None and mark.is_stated and device not in position.excepted:
             yield position, mark.span
+
+
+def _movements_in(marks: Iterable[MarkedSpan]) -> Iterator[tuple[str, Span]]:
+    moved = (mark for mark in marks if mark.layer == "movement" and mark.is_stated)
+    return ((mark.name, mark.span) for mark in moved)
 
 
 def _is_device(finding: Finding, tables: JudgeTables) -> bool:

@@ -43,6 +43,7 @@ class Statement:
         observations: all observations by which the report names it.
         also: concepts that it may be instead ("atelectasis or pneumonia").
         tips: names of all positions that the report states of a device.
+        moved: words that say that a device has been moved; None where it has not.
     """
 
     concept: str
@@ -58,6 +59,7 @@ class Statement:
     observations: frozenset[str]
     also: frozenset[str] = frozenset()
     tips: frozenset[str] = frozenset()
+    moved: Span | None = None
 
     @property
     def concepts(self) -> frozenset[str]:
