@@ -1,6 +1,7 @@
 """Reading of a report's statements for the rule judge."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -66,6 +67,8 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
         for statement in distinct_statements(found.plain, sentence, own, tables):
             if not refers_back(stated, sentence, statement, tables):
                 stated.append(statement)
+    moved = {s.moved for s in stated}
+    changes = tuple(c for c in changes if not (has_resolved(c) and c.span in moved))
     return ReportStatements(report, tuple(each_once(stated, tables)), found, changes)
 
 
@@ -80,6 +83,9 @@ def _statements(
     if finding.polarity is Polarity.NEGATIVE and not finding.on(Axis.CHANGE):
         return []
     whole = _statement(found, sentence, finding, change, tables)
+    if change is not None and whole.position is not None and _is_stated(finding, None, tables):
+        if has_resolved(change):  # "Withdrawn, ends above the carina": it is there.
+            whole, change = replace(whole, change=None, moved=change.span), None
     parts = split_by_place(sentence, whole, tables)
     # "Cleared on the right, larger on the left": what has gone denies the finding of one place.
     is_split = parts != [whole] and finding.status is Status.CURRENT
