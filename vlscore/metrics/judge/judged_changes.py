@@ -114,6 +114,10 @@ class ChangeErrors:
         for change, concept in _without_partner(lone, report, other, tables):
             if _is_charged_as_finding(change, report, other, tables):
                 continue
+            # "The left base is worse" where the reference says so of a finding there.
+            parts = _concepts_of(change, report, tables) - {_UNKNOWN}
+            if concept is None and _is_said(other, change, parts, tables):
+                continue
             line = report.findings.sentences[change.sentence].span
             yield self._lone_error(
                 ErrorCategory.FALSE_COMPARISON,
@@ -387,9 +391,9 @@ def _without_partner(
     for change in lone:
         concept = _concept_of(change, report, tables)
         own = _concepts_of(change, report, tables)
-        if not any(_agree(change, c) and _may_be_one(own, of, tables) for c, of in theirs) and not (
-            concept is not None and _is_said(other, change, concept, tables)
-        ):
+        is_stated = any(_agree(change, c) and _may_be_one(own, of, tables) for c, of in theirs)
+        named = frozenset((concept,)) if concept else frozenset[str]()
+        if not is_stated and not _is_said(other, change, named, tables):
             is_device = concept is not None and tables.concepts[concept].device
             left[change.span, concept if is_device else None] = change, concept
     once: dict[tuple[str, bool], tuple[FindingChange, str | None]] = {}
@@ -399,26 +403,25 @@ def _without_partner(
 
 
 def _is_said(
-    report: ReportStatements, change: FindingChange, concept: str, tables: JudgeTables
+    report: ReportStatements, change: FindingChange, concepts: frozenset[str], tables: JudgeTables
 ) -> bool:
-    """Return whether a sentence about the same finding has words that may state the change.
+    """Return whether a sentence about the same finding or part has words that may state the change.
 
     A device that is denied by name has been removed: "an LVAD has replaced the Impella".
     """
-    is_removed = change.change is TemporalChange.RESOLVED and tables.concepts[concept].device
+    is_removed = change.change is TemporalChange.RESOLVED
     for sentence in report.findings.sentences:
-        if is_removed and any(
-            f.polarity is Polarity.NEGATIVE
-            and concept_of(f.observation, f.span, sentence, tables) == concept
-            for f in sentence.findings
-        ):
-            return True
+        for finding in sentence.findings if is_removed else ():
+            name = concept_of(finding.observation, finding.span, sentence, tables)
+            is_denied = finding.polarity is Polarity.NEGATIVE and name in concepts
+            if is_denied and tables.concepts[name].device:
+                return True
         named = {tables.of_observation[f.observation] for f in sentence.findings}
-        if change.finding is None:
+        if change.finding is None and change.topic in tables.of_observation:
             tokens = tables.lexicon.tokenize(sentence.span.of(report.findings.plain))
             found = tables.lexicon.trie.find(tokens)
             named = {str(m.entry) for how in ("subject", "topic") for m in found.get(how, ())}
-        is_named = _may_be_one(frozenset((concept,)), frozenset(named), tables)
+        is_named = _may_be_one(concepts, frozenset(named), tables)
         if is_named and _may_state(report, sentence.span, change, tables):
             return True
     return False
