@@ -200,6 +200,17 @@ def speaks_of(report: ReportStatements, concepts: frozenset[str], tables: JudgeT
     return any(c.is_real and concepts & _concepts_of(c, report, tables) for c in report.changes)
 
 
+def _was_placed(report: ReportStatements, line: Span, tables: JudgeTables) -> bool:
+    """Return whether something was placed in a sentence, or in one that names no other device."""
+    for sentence in report.findings.sentences:
+        placed = any(m.name == "placed" for m in sentence.marks)
+        concepts = (tables.of_observation[f.observation] for f in sentence.findings)
+        is_of_other = any(tables.concepts[name].device for name in concepts)
+        if placed and (line.covers(sentence.span) or not is_of_other):
+            return True
+    return False
+
+
 def is_said_of_part(
     statement: Statement, own: ReportStatements, report: ReportStatements, tables: JudgeTables
 ) -> bool:
@@ -269,11 +280,10 @@ def _may_state(
     """
     if change is None or not change.is_real:
         return False
-    marks = (m for sentence in report.findings.sentences for m in sentence.marks)
-    said = {m.name for m in marks if line.covers(m.span)}
-    if ("remainder" in said and change.change not in _GROWING) or (
-        "placed" in said and change.change is TemporalChange.NEW
-    ):
+    said = {m.name for s in report.findings.sentences for m in s.marks if line.covers(m.span)}
+    if "remainder" in said and change.change not in _GROWING:
+        return True
+    if change.change is TemporalChange.NEW and _was_placed(report, line, tables):
         return True
     if any(c.is_real and _agree(c, change) and line.covers(c.span) for c in report.changes):
         return True

@@ -213,7 +213,7 @@ def _swapped(pairs: Iterable[StatementPair]) -> list[Statement]:
         if one.candidate.concept == other.candidate.concept
         and one.candidate.place.sides | other.candidate.place.sides == BOTH_SIDES
         and one.candidate.place.sides.isdisjoint(other.candidate.place.sides)
-        and degrees(one) == degrees(other)[::-1]
+        and degrees(one) == degrees(other)[::-1] != (None, None)
         and extent_severity(one.candidate, one.reference, SIGNIFICANT) is not None
         for each in (one, other)
     ]

@@ -17,7 +17,11 @@ _SAME_GRADE, _FAR_GRADE = 1, 4
 #: "innumerable" are so many ranks apart.
 _LEAST, _FAR_NUMBER = 1, 3
 #: Words of number that count.
-_COUNTED = frozenset(("single", "two", "three"))
+_COUNTS = {"single": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+#: Number of devices up to which two reports count the same ones.
+_MOST_DEVICES = 3
+#: Ratio from which a counted number of findings is plainly another one.
+_OTHER_COUNT = 2
 #: Ratios of two measurements: as readers of one image differ, plainly another, far from it.
 _SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
 
@@ -87,7 +91,9 @@ def extent_severity(candidate: Statement, reference: Statement, worst: int) -> i
         if ratio <= _OTHER_SIZE:
             return 1
         return _bounded(worst - 1 if ratio <= _FAR_SIZE else worst)
-    if number_conflict(candidate, reference):
+    counts = _counts_of(candidate, reference)
+    is_other_count = bool(counts) and counts[1] >= _OTHER_COUNT * counts[0]
+    if is_other_count or _number_conflict(candidate, reference):
         return _bounded(worst - 1)
     if DEGREE not in candidate.grades or DEGREE not in reference.grades:
         return None
@@ -121,13 +127,20 @@ def _size_ratio(candidate: Statement, reference: Statement) -> float | None:
 
 def count_conflict(candidate: Statement, reference: Statement) -> bool:
     """Return whether two statements count the same devices otherwise: "two chest tubes"."""
-    counts = {
-        each.grades["number"].value for each in (candidate, reference) if "number" in each.grades
-    }
-    return number_conflict(candidate, reference) or (len(counts) > 1 and counts <= _COUNTED)
+    counts = _counts_of(candidate, reference)
+    # More may be those of both sides: "four drains, two on each side".
+    is_other = len(set(counts)) > 1 and counts[1] <= _MOST_DEVICES
+    return is_other or _number_conflict(candidate, reference)
 
 
-def number_conflict(candidate: Statement, reference: Statement) -> bool:
+def _counts_of(candidate: Statement, reference: Statement) -> list[int]:
+    """Return the numbers of findings that two statements count, in their order; none unless both."""
+    levels = [each.grades.get("number") for each in (candidate, reference)]
+    counts = [_COUNTS[level.value] for level in levels if level and level.value in _COUNTS]
+    return sorted(counts) if len(counts) == len(levels) else []
+
+
+def _number_conflict(candidate: Statement, reference: Statement) -> bool:
     """Return whether two statements name another number of findings, or another age."""
     return any(
         one is not None
