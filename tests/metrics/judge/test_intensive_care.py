@@ -188,6 +188,24 @@ SAME = [
         "Low lung volumes. Probably mild cardiomegaly.",
         "Heart is exaggerated by low lung volumes, probably mildly enlarged.",
     ),
+    # what is denied is not said to have gone
+    ("No pneumothorax.", "No residual pneumothorax."),
+    # a device whose tip is placed has been moved, not removed
+    (
+        "The balloon pump was pulled back and ends 2 cm below the aortic arch.",
+        "Balloon pump, withdrawn since the prior, tip 2 cm below the aortic arch.",
+    ),
+    # of a device that was placed, and of a finding beside another one
+    (
+        "New right subclavian line in the SVC.",
+        "Right subclavian line in the SVC. No pneumothorax after line insertion.",
+    ),
+    (
+        "Moderate left effusion. Adjacent atelectasis. Right basal scar.",
+        "Moderate left effusion. Left atelectasis. Right basal scar.",
+    ),
+    ("Left basal atelectasis has improved.", "Residual left basal atelectasis."),
+    ("Four pleural drains, two on each side.", "Two right and two left chest tubes."),
 ]
 
 
@@ -291,6 +309,43 @@ OTHER = [
         ["wrong_location"],
     ),
     ("Lobar collapse has resolved.", "Lobar collapse persists.", ["omitted_finding"]),
+    # a finding that is named by its change alone is one error
+    (
+        "Normal heart. Lung volumes are unchanged.",
+        "Normal heart. Lung volumes have decreased.",
+        ["omitted_comparison"],
+    ),
+    # what is said of a part is compared with the finding there
+    ("Bibasilar atelectasis. The right base is worse.", "Bibasilar atelectasis, worse.", []),
+    (
+        "Left basal consolidation. The left base is worse.",
+        "Left basal consolidation has improved.",
+        ["false_comparison"],
+    ),
+    # a device that one report alone calls moved; advice is no movement
+    (
+        "Dialysis catheter in the right atrium, it has been pulled back by 4 cm.",
+        "Dialysis catheter in the right atrium.",
+        ["false_comparison"],
+    ),
+    (
+        "Feeding tube in the stomach, unchanged.",
+        "The feeding tube has been advanced into the stomach.",
+        ["omitted_comparison"],
+    ),
+    ("The feeding tube should be advanced.", "The feeding tube is too high.", []),
+    ("Right balloon pump above the aortic arch.", "Balloon pump in place.", ["false_finding"]),
+    ("Right jugular line above the aortic arch.", "Right jugular line in place.", []),
+    # a number is another one where it is twice as large
+    ("Two nodules in the left lung.", "Four nodules in the left lung.", ["wrong_severity"]),
+    ("Two nodules in the left lung.", "Three nodules in the left lung.", []),
+    # two findings in one sentence
+    (
+        "No opacity. No effusion.",
+        "Right lower lobe opacity with a small effusion.",
+        ["omitted_finding", "omitted_finding"],
+    ),
+    ("Right perihilar edema.", "Right perihilar haziness. Asymmetric edema, worse on the right.", []),
 ]
 
 

@@ -424,7 +424,7 @@ def test_a_finding_at_two_places_is_two_findings():
         ),
         # Both sides for one, and one for both.
         ("Bilateral effusions.", "Left effusion.", [("false_finding", "pleural effusion")]),
-        ("Left effusion.", "Bilateral effusions.", [("wrong_location", "pleural effusion")]),
+        ("Left effusion.", "Bilateral effusions.", [("omitted_finding", "pleural effusion")]),
         # A place that differs where the reference names no side.
         (
             "Bilateral upper lobe opacities.",
