@@ -102,7 +102,13 @@ def naming_of(candidate: Statement, reference: Statement, tables: JudgeTables) -
     if coarser:
         return Named(Naming.COARSER, max(coarser))
     exact = [known[pair[::-1]].credit for pair in pairs if pair[::-1] in known]
-    return Named(Naming.MORE_EXACT, max(exact)) if exact else None
+    if exact:
+        return Named(Naming.MORE_EXACT, max(exact))
+    # "Air-fluid level" for an effusion with an air-fluid level.
+    is_sign = any((own, true) in tables.signs for own, true in pairs)
+    if is_sign and not candidate.observations.isdisjoint(reference.observations):
+        return Named(Naming.COARSER, _MEANS_THE_SAME)
+    return None
 
 
 def _is_same_if_placed(pair: tuple[str, str], tables: JudgeTables) -> bool:
