@@ -345,7 +345,11 @@ OTHER = [
         "Right lower lobe opacity with a small effusion.",
         ["omitted_finding", "omitted_finding"],
     ),
-    ("Right perihilar edema.", "Right perihilar haziness. Asymmetric edema, worse on the right.", []),
+    (
+        "Right perihilar edema.",
+        "Right perihilar haziness. Asymmetric edema, worse on the right.",
+        [],
+    ),
 ]
 
 

@@ -256,7 +256,7 @@ def _stated(change: FindingChange | None, report: ReportStatements) -> FindingCh
 
 
 def _is_of_presence(change: FindingChange, report: ReportStatements) -> bool:
-    """Return whether the words of a change say that a finding is there still: "no residual" is none."""
+    """Return whether the words of a change say only that a finding is there still: "residual"."""
     marks = report.findings.sentences[change.sentence].marks
     there = (m.span for m in marks if m.name in _PRESENCE)
     return any(span.covers(change.span) or change.span.covers(span) for span in there)

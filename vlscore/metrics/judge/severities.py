@@ -134,7 +134,7 @@ def count_conflict(candidate: Statement, reference: Statement) -> bool:
 
 
 def _counts_of(candidate: Statement, reference: Statement) -> list[int]:
-    """Return the numbers of findings that two statements count, in their order; none unless both."""
+    """Return the two numbers of findings that two statements count, sorted; none unless both do."""
     levels = [each.grades.get("number") for each in (candidate, reference)]
     counts = [_COUNTS[level.value] for level in levels if level and level.value in _COUNTS]
     return sorted(counts) if len(counts) == len(levels) else []

@@ -44,7 +44,6 @@ from vlscore.metrics.judge.statements import (
 #: Reports whose statements are remembered: several candidates share a reference.
 _REMEMBERED = 2048
 _Said = TypeVar("_Said")
-_Asked = Callable[[Iterable[MarkedSpan]], Iterator[tuple[_Said, Span]]]
 #: Characters between two sides that share a noun: "left and right".
 _LONGEST_JOINT = 5
 
@@ -83,9 +82,10 @@ def _statements(
     if finding.polarity is Polarity.NEGATIVE and not finding.on(Axis.CHANGE):
         return []
     whole = _statement(found, sentence, finding, change, tables)
-    if change is not None and whole.position is not None and _is_stated(finding, None, tables):
-        if has_resolved(change):  # "Withdrawn, ends above the carina": it is there.
-            whole, change = replace(whole, change=None, moved=change.span), None
+    is_placed = whole.position is not None and _is_stated(finding, None, tables)
+    if change is not None and has_resolved(change) and is_placed:
+        # "Withdrawn, ends above the carina": it is there.
+        whole, change = replace(whole, change=None, moved=change.span), None
     parts = split_by_place(sentence, whole, tables)
     # "Cleared on the right, larger on the left": what has gone denies the finding of one place.
     is_split = parts != [whole] and finding.status is Status.CURRENT
@@ -220,7 +220,11 @@ def _remainder(
 
 
 def _said_of(
-    found: ReportFindings, sentence: Sentence, device: Finding, tables: JudgeTables, asked: _Asked
+    found: ReportFindings,
+    sentence: Sentence,
+    device: Finding,
+    tables: JudgeTables,
+    asked: Callable[[Iterable[MarkedSpan]], Iterator[tuple[_Said, Span]]],
 ) -> list[tuple[_Said, Span]]:
     """Return what is said of a device: its positions, or that it has moved.
 
