@@ -40,8 +40,8 @@ def test_one_vocabulary_in_every_spelling():
         ("text_to_image", "text-to-image"),
     ):
         found = OracleSettings(metric=written)
-        assert found.name == name
-        assert OracleSettings(metric=name).scored == found.scored
+        assert found.target.name == name
+        assert OracleSettings(metric=name).target == found.target
     with pytest.raises(UnknownName, match=r"called 'clipscor'; did you mean clipscore"):
         OracleSettings(metric="clipscor")
 
@@ -52,16 +52,7 @@ def test_a_metric_of_ones_own_is_taken_as_an_object():
         return len(candidate)
 
     settings = OracleSettings(metric=length, candidates=0)
-    assert (settings.name, settings.target) == ("length", None)
-    assert not settings.uses_embeddings
+    assert (settings.target.name, settings.target.metric) == ("length", length)
+    assert not settings.uses_encoder
     with pytest.raises(InvalidSetting, match="not a function"):
         OracleSettings(metric=lambda candidate, reference: 0.0)
-
-
-def test_what_is_read_besides_is_what_describes_the_hits():
-    assert OracleSettings().needs == {"image", "reference"}
-    cosine = OracleSettings(metric="cosine")
-    assert (cosine.needs, cosine.wants) == ({"reference"}, {"image"})
-    assert OracleSettings(metric="bleu-1").wants == frozenset()
-    clipscore = OracleSettings(metric="clipscore", exclude_exact=True)
-    assert (clipscore.needs, clipscore.wants) == ({"image", "reference"}, frozenset())

@@ -9,7 +9,7 @@ from PIL import Image
 
 from tests.cli.conftest import read_jsonl, write_jsonl
 from tests.doubles import HashEncoder, KeptEncoder
-from vlscore.data import open_studies
+from vlscore.data import TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidIndex, InvalidSetting, InvalidTable
 from vlscore.metrics import compute, text_metric
@@ -20,8 +20,8 @@ from vlscore.retrieval import (
     SourceSettings,
     TextSearch,
     index_build,
+    index_search,
     oracle,
-    table_oracle,
 )
 
 STUDIES = 11
@@ -53,7 +53,7 @@ def studies(tmp_path):
 
 @pytest.fixture(autouse=True)
 def few_at_once(monkeypatch):
-    monkeypatch.setattr(table_oracle, "STUDIES_AT_ONCE", 3)
+    monkeypatch.setattr(index_search, "STUDIES_AT_ONCE", 3)
 
 
 def hits_of(result):
@@ -234,6 +234,22 @@ def test_a_metric_that_does_not_look_at_the_image_needs_none(index, studies, tmp
     first = hits_of(images)["s8"][0]
     for name in ("distance_rank", "verbatim", "distance", "area"):
         assert first[name] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "needs", "wants"),
+    [
+        ({}, {"image", "reference"}, set()),
+        ({"metric": "cosine"}, {"reference"}, {"image"}),
+        ({"metric": "image-to-text"}, {"image"}, {"reference"}),
+        ({"metric": "bleu-1"}, {"reference"}, set()),
+        ({"metric": "clipscore", "exclude_exact": True}, {"image", "reference"}, set()),
+    ],
+)
+def test_what_is_read_besides_is_what_describes_the_hits(index, options, needs, wants):
+    settings = OracleSettings(**options)
+    search = index_search.IndexSearch(index, embedder(), settings, TextPolicy())
+    assert (search.needs, search.wants) == (needs, wants)
 
 
 def test_text_to_image_finds_images(studies, tmp_path):

@@ -49,18 +49,22 @@ def test_the_oracle_of_every_metric_ranks_and_scores_as_the_metric_does(metric):
     texts = [""] * 600
     triples = metrics.EmbeddingTriples(same * image, vectors, same * reference, "enc:x", 100.0)
     values = metrics.compute([metric], texts, texts, embeddings=triples)[str(metric)]
-    weight = metric.settings.get("image", 1.0)
-    oracle = Oracle(vectors, metric=metric.name, C=100.0, image=weight)
+    oracle = Oracle(vectors, metric=metric, C=100.0)
     found = oracle.search(image, reference, k=40)[0]
     expected = np.argsort(-metric.sign * values, kind="stable")[:40]
     assert [hit.row for hit in found] == expected.tolist()
     np.testing.assert_allclose([hit.score for hit in found], values[expected], rtol=1e-9)
 
 
-@pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf])
-def test_a_weight_that_is_none_is_refused(weight):
-    with pytest.raises(InvalidSetting, match="weight"):
-        Oracle(clustered(5, 4, 0), metric="image-gain-distance", image=weight)
+def test_a_metric_has_its_own_parameters_and_texts_are_searched_elsewhere():
+    vectors = clustered(50, 4, 0, unit=False)
+    image, reference = clustered(2, 4, 1, unit=False)[:, None]
+    (best,) = Oracle(vectors, metric="vlscore(C=3)", C=9.0).search(image, reference, k=1)[0]
+    assert best.score == pytest.approx(1 - best.area / 3)
+    with pytest.raises(InvalidSetting, match="greater than 0"):
+        Oracle(vectors, metric="image-gain-distance(image=-1)")
+    with pytest.raises(InvalidSetting, match="bleu-1 is of texts"):
+        Oracle(vectors, metric="bleu-1")
 
 
 @pytest.mark.parametrize("factory", ["IVF16,Flat", "IVF16,PQ8x4", "HNSW16"])

@@ -72,11 +72,11 @@ def oracle(
     from vlscore.retrieval import oracle as run
 
     if encoding.C is not None:
-        search = dataclasses.replace(search, metric=search.scored(C=encoding.C))
+        search = dataclasses.replace(search, metric=search.target.metric(C=encoding.C))
     opened = table.opened(studies, "id", "image", "reference", "view")
     corpus = load_index(index, check=not no_check)
     embedder: StudyEmbedder | None = None
-    if search.uses_embeddings:
+    if search.uses_encoder:
         chosen = encoding.encoder or corpus.encoder_name()
         embedder = dataclasses.replace(encoding, encoder=chosen).embedder()
     with contextlib.ExitStack() as stack:

@@ -101,7 +101,6 @@ from .scores import Score as Score
 from .scores import ScoreTable as ScoreTable
 from .similarity import CLIPSCORE_WEIGHT as CLIPSCORE_WEIGHT
 from .similarity import bounding_sphere_radius as bounding_sphere_radius
-from .similarity import check_weight as check_weight
 from .similarity import clipscore as clipscore
 from .similarity import cosine as cosine
 from .similarity import foot as foot

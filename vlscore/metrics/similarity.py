@@ -319,7 +319,7 @@ def image_gain_distance(
     >>> image_gain_distance([0.0, 0.0], [2.0, 3.0], [4.0, 0.0])
     tensor([10.], dtype=torch.float64)
     """
-    check_weight(image)
+    _check_weight(image)
     i, g, r = (x.to(dtype) for x in triples(i, g, r))
     # |g - i|² - |r - i|² = ⟨g - r, (g - i) + (r - i)⟩, without the difference of large squares.
     gain = (g - i) + (r - i)
@@ -350,13 +350,13 @@ def image_gain_cosine(
     >>> image_gain_cosine([1.0, 0.0], [1.0, 0.0], [0.0, 1.0])
     tensor([1.], dtype=torch.float64)
     """
-    check_weight(image)
+    _check_weight(image)
     i, g, r = (_unit(x.to(dtype)) for x in triples(i, g, r))
     cosine: Tensor = torch.linalg.vecdot(g, r) + image * torch.linalg.vecdot(g - r, i)
     return cosine
 
 
-def check_weight(image: float) -> None:
+def _check_weight(image: float) -> None:
     """Raise InvalidSetting unless the weight of an image is a finite number, at least 0."""
     if not (image >= 0 and math.isfinite(image)):
         raise InvalidSetting(

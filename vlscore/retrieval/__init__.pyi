@@ -16,12 +16,12 @@ from .oracle_settings import SourceSettings as SourceSettings
 from .ranks import CUTS as CUTS
 from .ranks import Retrieval as Retrieval
 from .ranks import evaluate_retrieval as evaluate_retrieval
+from .ranks import nearer as nearer
 from .table_oracle import HITS as HITS
 from .table_oracle import oracle as oracle
 from .text_search import TextSearch as TextSearch
 from .vector_oracle import TARGETS as TARGETS
-from .vector_oracle import Found as Found
+from .vector_oracle import Hit as Hit
 from .vector_oracle import Oracle as Oracle
 from .vector_oracle import Target as Target
-from .vector_oracle import nearer as nearer
 from .vector_oracle import recall as recall

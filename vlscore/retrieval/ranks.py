@@ -1,4 +1,4 @@
-"""Retrieval by an encoder, from image to report and back: R@k and median rank.
+"""Ranks: R@k and median rank of retrieval by an encoder; rows nearer than a distance.
 
 Ties count as in random order, in expectation: an encoder that maps everything to one point has R@k
 = k/n, not 1. Reports with the same text are one report: another study's copy of it is a right hit.
@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
-from vlscore.core import unit_rows
+from vlscore.core import FULL_PRECISION, unit_rows
 from vlscore.errors import InvalidSetting
-from vlscore.retrieval.corpus import Array
+from vlscore.retrieval.corpus import Array, Corpus, dot, norm, underflow
 from vlscore.stats import Interval, bootstrap_mean, bootstrap_median
 
 CUTS = (1, 5, 10)
@@ -103,3 +104,38 @@ def _chance(k: int, above: int, wrong: int, right: int) -> float:
     for place in range(places):
         missed *= max(wrong - place, 0) / (wrong + right - place)
     return 1 - missed
+
+
+def nearer(
+    corpus: Corpus, references: Array, distances: Sequence[Sequence[float]]
+) -> list[list[int]]:
+    """Count exactly how many rows of the corpus are nearer to each reference than each distance.
+
+    Args: references: (q, d). distances: any number for each of the q references.
+    """
+    targets = np.asarray(references, np.float64)
+    limits = [np.asarray(one, np.float64) for one in distances]
+    counts = [np.zeros(len(one), np.int64) for one in limits]
+    resident = torch.from_numpy(targets.astype(np.float32)).to(corpus.device)
+    slack = 4 * (corpus.dim + 16) * 2.0**-24 * (corpus.largest_norm + norm(targets)) ** 2
+    slack += underflow(corpus.dim)
+    for rows in corpus.chunks():
+        # With fewer bits the error of a product would exceed the slack.
+        with FULL_PRECISION:
+            products = (resident @ corpus.block(rows).T).double()
+        squares = (corpus.squared_norms[rows].double() - 2 * products).cpu().numpy()
+        squares += dot(targets, targets)[:, None]
+        for query, own_limits in enumerate(limits):
+            low, high = own_limits**2 - slack[query], own_limits**2 + slack[query]
+            own = squares[query]
+            order = np.sort(own)
+            sure = np.searchsorted(order, low)
+            counts[query] += sure
+            if (sure == np.searchsorted(order, high, side="right")).all():
+                continue
+            # Rows so near a limit that only their exact distance decides.
+            in_doubt = (own[:, None] >= low) & (own[:, None] <= high)
+            doubtful = np.flatnonzero(in_doubt.any(axis=1))
+            exact = norm(corpus.rows(doubtful + rows.start) - targets[query])
+            counts[query] += (in_doubt[doubtful] & (exact[:, None] < own_limits)).sum(axis=0)
+    return [one.tolist() for one in counts]

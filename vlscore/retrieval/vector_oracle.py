@@ -1,19 +1,21 @@
 """Oracle search on arrays: the best rows of a corpus for a query, under a metric of embeddings."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
-from vlscore.core import FULL_PRECISION, Registry
-from vlscore.errors import InvalidSetting
+from vlscore.core import Registry, plain_name, split_call
+from vlscore.errors import InvalidSetting, UnknownName
 from vlscore.metrics import (
     CLIPSCORE_WEIGHT,
-    check_weight,
+    METRICS,
+    Metric,
+    Plan,
+    find_metric,
     height,
     image_gain_cosine,
     image_gain_distance,
@@ -21,17 +23,15 @@ from vlscore.metrics import (
     segment_distance,
 )
 from vlscore.retrieval.approximate import ApproximateIndex
-from vlscore.retrieval.corpus import Array, Corpus, dot, norm, projected, underflow
+from vlscore.retrieval.corpus import Array, Corpus, dot, norm, projected
 from vlscore.retrieval.exact import Excluded, Hits, search
 from vlscore.retrieval.objectives import Cosine, ImageCentredCosine, Line, SearchObjective
-
-# Limit of rows below which exact search answers hundreds of queries a second on one core.
-EXACT_UP_TO = 1_000_000
+from vlscore.retrieval.ranks import nearer
 
 
 @dataclass(frozen=True)
-class Found:
-    """Row that the oracle found for a study.
+class Hit:
+    """Row of a corpus that was found for a study.
 
     Attributes:
         row: its number in the corpus.
@@ -58,9 +58,8 @@ class Oracle:
 
     Args:
         vectors: (n, d) float32, or a Corpus.
-        metric: a name in TARGETS.
-        C: the constant of VLScore; needed for metric "vlscore".
-        image: weight of the image, for the metrics named "image-gain-...".
+        metric: as of `OracleSettings`, without the metrics of texts.
+        C: the constant of VLScore, unless the metric has its own.
         guard: "none" (the published score), "segment" or "window"; for "vlscore".
         approximate: take candidates from this index instead of exact search.
         device: device of the matrix products of exact search.
@@ -72,22 +71,24 @@ class Oracle:
         self,
         vectors: Array | Corpus,
         *,
-        metric: str = "vlscore",
+        metric: Any = "vlscore",
         C: float | None = None,
-        image: float = 1.0,
         guard: str = "none",
         approximate: ApproximateIndex | None = None,
         device: str = "cpu",
     ) -> None:
-        self.target = TARGETS.find(metric)
-        metric = self.target.name
-        if metric == "vlscore" and not (C is not None and C > 0):
-            raise InvalidSetting(f"vlscore needs C, a positive number, not {C}")
-        if guard != "none" and metric != "vlscore":
-            raise InvalidSetting(f"a guard belongs to vlscore, not to {metric}")
-        check_weight(image)
+        self.target = find_target(metric)
+        if self.target.reads_texts:
+            raise InvalidSetting(f"{self.target.name} is of texts: TextSearch searches by it")
+        parameters = self.target.metric.settings
+        if "C" in parameters:
+            C = C if parameters["C"] is None else float(parameters["C"])
+            if C is None or not C > 0:
+                raise InvalidSetting(f"vlscore needs C, a positive number, not {C}")
+        self.target.check_guard(guard)
         self.corpus = vectors if isinstance(vectors, Corpus) else Corpus(vectors, device=device)
-        self.C, self.image, self.guard, self.approximate = C or math.nan, image, guard, approximate
+        self.C, self.guard, self.approximate = C or math.nan, guard, approximate
+        self.image = float(parameters.get("image") or 1.0)
 
     def search(
         self,
@@ -97,7 +98,7 @@ class Oracle:
         k: int = 10,
         excluded: Excluded | None = None,
         ranks: bool = False,
-    ) -> list[list[Found]]:
+    ) -> list[list[Hit]]:
         """Return the k best rows of each query, best first; fewer if fewer qualify.
 
         Args:
@@ -147,7 +148,7 @@ class Oracle:
 
     def _described(
         self, hits: Hits, images: Array | None, references: Array | None, query: int
-    ) -> list[Found]:
+    ) -> list[Hit]:
         rows = hits.rows[query][hits.rows[query] >= 0]
         costs = hits.costs[query][: len(rows)]
         g, i, r = self.corpus.rows(rows), _vector_of(images, query), _vector_of(references, query)
@@ -163,7 +164,7 @@ class Oracle:
                 area, heights = 0.5 * base * heights, heights / base
         scores = self.target.score(costs, area, (i, g, r), self)
         columns = (each.tolist() for each in (rows, scores, area, foot, heights, distance))
-        return [Found(*values) for values in zip(*columns, strict=True)]
+        return [Hit(*values) for values in zip(*columns, strict=True)]
 
 
 Triple = tuple[Any, Array, Any]
@@ -171,13 +172,14 @@ Triple = tuple[Any, Array, Any]
 
 @dataclass(frozen=True)
 class Target:
-    """What a search maximises: a metric of embeddings, or a direction of retrieval.
+    """What a search maximises: a metric, or a direction of retrieval.
 
     Attributes:
-        name: as printed.
-        needs: which embeddings a query must have: "image", "reference".
+        name: as printed, with the metric's parameters.
+        metric: of the scores; for a direction of retrieval, the one that is the same cosine.
+        needs: which inputs a query must have: "image", "reference".
         objective: function of images (q, d), references (q, d) and the oracle that returns what
-            the search minimises.
+            the search by embeddings minimises; for a metric of texts, how candidates are found.
         score: function of costs (k,), areas (k,), the vectors of image (d,), rows (k, d) and
             reference (d,), and the oracle, that returns scores (k,).
         rows: kind of the corpus's rows: "report" or "image".
@@ -185,11 +187,22 @@ class Target:
     """
 
     name: str
+    metric: Metric
     needs: tuple[str, ...]
     objective: Callable[[Any, Any, Oracle], SearchObjective]
     score: Callable[[Array, Array, Triple, Oracle], Array]
     rows: str = "report"
     is_metric: bool = True
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether the metric scores texts, not embeddings."""
+        return not self.metric.uses_embeddings
+
+    def check_guard(self, guard: str) -> None:
+        """Raise InvalidSetting for a guard of another metric than vlscore."""
+        if guard != "none" and self.metric.name != "vlscore":
+            raise InvalidSetting(f"a guard belongs to vlscore, not to {self.name}")
 
 
 def _point(images: Array, references: Array, weight: float, oracle: Oracle) -> SearchObjective:
@@ -215,64 +228,61 @@ def _minus_cost(costs: Array, *_: Any) -> Array:
     return -costs
 
 
-_IMAGE, _REFERENCE, _BOTH = ("image",), ("reference",), ("image", "reference")
+def _metric(
+    name: str,
+    objective: Callable[[Any, Any, Oracle], SearchObjective],
+    score: Callable[[Array, Array, Triple, Oracle], Array] = _minus_cost,
+) -> Target:
+    metric = find_metric(name)
+    inputs = {"image": metric.uses_image, "reference": metric.uses_reference}
+    return Target(name, metric, tuple(each for each in inputs if inputs[each]), objective, score)
+
 
 # In what follows, i and r are images and references, o is the oracle.
 TARGETS: Registry[Target] = Registry("oracle metric")
 for _target in (
-    Target(
+    _metric(
         "vlscore",
-        _BOTH,
         lambda i, r, o: Line(i, r, o.corpus, o.guard),
         lambda costs, area, vectors, o: np.maximum(1 - area / o.C, 0),
     ),
-    Target("cosine", _REFERENCE, lambda i, r, o: Cosine(r, o.corpus), _minus_cost),
-    Target(
-        "image-centred-cosine",
-        _BOTH,
-        lambda i, r, o: ImageCentredCosine(i, r, o.corpus),
-        _minus_cost,
-    ),
-    Target(
+    _metric("cosine", lambda i, r, o: Cosine(r, o.corpus)),
+    _metric("image-centred-cosine", lambda i, r, o: ImageCentredCosine(i, r, o.corpus)),
+    _metric(
         "clipscore",
-        _IMAGE,
         lambda i, r, o: Cosine(i, o.corpus),
         lambda costs, *_: CLIPSCORE_WEIGHT * np.maximum(-costs, 0),
     ),
-    Target(
-        "height", _BOTH, lambda i, r, o: Line(i, r, o.corpus, of_area=False), _scored_by(height)
-    ),
-    Target(
+    _metric("height", lambda i, r, o: Line(i, r, o.corpus, of_area=False), _scored_by(height)),
+    _metric(
         "segment-distance",
-        _BOTH,
         lambda i, r, o: Line(i, r, o.corpus, "segment", of_area=False),
         _scored_by(segment_distance),
     ),
-    Target(
-        "midpoint-distance",
-        _BOTH,
-        lambda i, r, o: _point(i, r, 1, o),
-        _scored_by(midpoint_distance),
-    ),
-    Target(
+    _metric("midpoint-distance", lambda i, r, o: _point(i, r, 1, o), _scored_by(midpoint_distance)),
+    _metric(
         "image-gain-distance",
-        _BOTH,
         lambda i, r, o: _point(i, r, o.image, o),
         _scored_by(image_gain_distance, is_weighted=True),
     ),
-    Target(
+    _metric(
         "image-gain-cosine",
-        _BOTH,
         # The cosine with a weighted sum does not depend on the sum's length.
         lambda i, r, o: Cosine(_unit(r) + o.image * _unit(i), o.corpus),
         _scored_by(image_gain_cosine, is_weighted=True),
     ),
     Target(
-        "image-to-text", _IMAGE, lambda i, r, o: Cosine(i, o.corpus), _minus_cost, is_metric=False
+        "image-to-text",
+        find_metric("clipscore"),
+        ("image",),
+        lambda i, r, o: Cosine(i, o.corpus),
+        _minus_cost,
+        is_metric=False,
     ),
     Target(
         "text-to-image",
-        _REFERENCE,
+        find_metric("clipscore"),
+        ("reference",),
         lambda i, r, o: Cosine(r, o.corpus),
         _minus_cost,
         rows="image",
@@ -280,6 +290,49 @@ for _target in (
     ),
 ):
     TARGETS.register(_target, aliases=("text-to-text",) if _target.name == "cosine" else ())
+
+
+def find_target(metric: Any) -> Target:
+    """Return what an oracle maximises, for a name in any spelling, with parameters, or a Metric.
+
+    Raises: UnknownName; InvalidSetting for a metric that an oracle cannot maximise.
+
+    >>> find_target("image_centred_cosine").name, find_target("Text-to-Text").name
+    ('image-centred-cosine', 'cosine')
+    >>> find_target("bleu-4(smoothing=exp)").reads_texts
+    True
+    """
+    if isinstance(metric, Target):
+        return metric
+    if not isinstance(metric, str):
+        metric = METRICS.find(metric)
+    name = metric.name if isinstance(metric, Metric) else split_call(metric)[0]
+    if name in TARGETS:
+        target = TARGETS.find(name)
+        if not target.is_metric:
+            if plain_name(str(metric)) != plain_name(name):
+                raise InvalidSetting(f"{target.name} has no parameters")
+            return target
+        if isinstance(metric, str):
+            # The registry of metrics does not know aliases of the search, such as text-to-text.
+            metric = target.metric(**split_call(metric)[1])
+        return replace(target, name=str(metric), metric=metric)
+    try:
+        found = find_metric(metric)
+    except UnknownName:
+        meant = METRICS.similar_to(name)
+        hint = f"did you mean {' or '.join(meant)}? " if meant else ""
+        texts = [each for each, other in METRICS.items() if not other.uses_embeddings]
+        raise UnknownName(
+            f"no oracle metric is called {metric!r}; {hint}Of embeddings: {', '.join(TARGETS)}; "
+            f"of texts: {', '.join(texts)}"
+        ) from None
+    needs = Plan([found]).needs
+    if needs.embeddings or needs.images:
+        raise InvalidSetting(
+            f"no oracle searches by {found}; choose {', '.join(TARGETS)}, or a metric of texts"
+        )
+    return replace(TARGETS.find("cosine"), name=str(found), metric=found)
 
 
 def _unit(vectors: Array) -> Array:
@@ -294,41 +347,6 @@ def _vector_of(vectors: Array | None, query: int) -> Array | None:
     if vectors is None or not np.isfinite(vectors[query]).all():
         return None
     return np.asarray(vectors[query], np.float64)
-
-
-def nearer(
-    corpus: Corpus, references: Array, distances: Sequence[Sequence[float]]
-) -> list[list[int]]:
-    """Count exactly how many rows of the corpus are nearer to each reference than each distance.
-
-    Args: references: (q, d). distances: any number for each of the q references.
-    """
-    targets = np.asarray(references, np.float64)
-    limits = [np.asarray(one, np.float64) for one in distances]
-    counts = [np.zeros(len(one), np.int64) for one in limits]
-    resident = torch.from_numpy(targets.astype(np.float32)).to(corpus.device)
-    slack = 4 * (corpus.dim + 16) * 2.0**-24 * (corpus.largest_norm + norm(targets)) ** 2
-    slack += underflow(corpus.dim)
-    for rows in corpus.chunks():
-        # With fewer bits the error of a product would exceed the slack.
-        with FULL_PRECISION:
-            products = (resident @ corpus.block(rows).T).double()
-        squares = (corpus.squared_norms[rows].double() - 2 * products).cpu().numpy()
-        squares += dot(targets, targets)[:, None]
-        for query, own_limits in enumerate(limits):
-            low, high = own_limits**2 - slack[query], own_limits**2 + slack[query]
-            own = squares[query]
-            order = np.sort(own)
-            sure = np.searchsorted(order, low)
-            counts[query] += sure
-            if (sure == np.searchsorted(order, high, side="right")).all():
-                continue
-            # Rows so near a limit that only their exact distance decides.
-            in_doubt = (own[:, None] >= low) & (own[:, None] <= high)
-            doubtful = np.flatnonzero(in_doubt.any(axis=1))
-            exact = norm(corpus.rows(doubtful + rows.start) - targets[query])
-            counts[query] += (in_doubt[doubtful] & (exact[:, None] < own_limits)).sum(axis=0)
-    return [one.tolist() for one in counts]
 
 
 def recall(oracle: Oracle, images: Any, references: Any, *, k: int = 1) -> float:
