@@ -69,6 +69,17 @@ def test_only_comparisons_cannot_be_seen_on_one_film():
             assert copy.visible == (before != after), copy
 
 
+def test_a_sentence_may_be_changed_and_another_one_added_where_it_ends():
+    """The new sentence begins where the changed one ends, and touches no letter of it."""
+    report = "There is a small left pleural effusion."
+    copies = find_copies([report])
+    drawn = (copies.draw(0, np.random.default_rng(number))[:2] for number in range(30))
+    texts = {copy.text for both in drawn for copy in both if copy.changes > 1}
+    longer = [text.split(". ") for text in texts if ". " in text]
+    assert longer
+    assert all(f"{first}." != report for first, *_ in longer)
+
+
 @pytest.mark.parametrize("without", SIGNIFICANT)
 def test_a_kind_that_is_left_out_is_in_no_copy(without):
     copies = find_copies(REPORTS[:20], without=without)

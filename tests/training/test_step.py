@@ -157,6 +157,23 @@ def test_loaded_weights_learn_at_their_own_rate():
     assert [group["share"] for group in whole] == [1.0, 1.0]
 
 
+def test_the_rate_of_a_step_is_that_share_of_the_schedules(run_toy, tmp_path, monkeypatch):
+    """The whole toy was loaded; the objective's scale, the only float64 number, was not."""
+    made, taken = torch.optim.AdamW.step, []
+
+    def step(self, closure=None):
+        taken.append({g["params"][0].dtype: g["lr"] for g in self.param_groups})
+        return made(self, closure)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", step)
+    run = run_toy(tmp_path / "out", loaded_rate=0.25)
+    with (run.folder / "log.csv").open(encoding="utf-8", newline="") as stream:
+        rates = [float(row["learning_rate"]) for row in csv.DictReader(stream)]
+    assert len(set(rates)) > 3
+    assert [each[torch.float64] for each in taken] == pytest.approx(rates)
+    assert [each[torch.float32] for each in taken] == pytest.approx([r / 4 for r in rates])
+
+
 @pytest.mark.parametrize("frozen", [False, True])
 def test_frozen_norms_stay_as_they_are_while_the_rest_trains(frozen):
     encoder = ToyEncoder(dropout=0.5, norm=True)

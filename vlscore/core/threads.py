@@ -1,7 +1,7 @@
 """Ctrl-C, memory and processor cores of a process.
 
 * `print_stopped` says that Ctrl-C was received; a command then ends with status `INTERRUPTED`.
-* `keep_freed_memory` sets how the C library hands out memory in commands and workers.
+* `keep_freed_memory` sets how the C library hands out memory in commands, workers and training.
 * `usable_cores` counts the processor cores that this process may use.
 * `peak_memory` is the most memory that this process has used.
 """
@@ -24,7 +24,7 @@ def print_stopped() -> None:
 
 
 # Parameters of mallopt (malloc.h of the GNU C library).
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4
 _BYTES = 1 << 30
 
 
@@ -34,15 +34,19 @@ def keep_freed_memory() -> None:
     Every layer of an image tower writes its result to fresh memory, tens of megabytes at a time,
     and so does every decoder. The GNU C library takes such pieces from the system and gives them
     back one by one, and the system fills each with zeros first: a quarter of the time of a
-    ResNet-50 on a processor, a fifth of that of a full-size JPEG. The process retains up to a
-    gigabyte. Nothing changes for other C libraries, which have no such setting.
+    ResNet-50 on a processor, half of a step of training, a fifth of the time of a full-size JPEG.
+    The process retains up to a gigabyte. Nothing changes for other C libraries, which have no such
+    setting.
     """
     if sys.platform != "linux":
         return
     with contextlib.suppress(OSError, AttributeError):
-        library = ctypes.CDLL(None)
-        for parameter in (_MMAP_THRESHOLD, _TRIM_THRESHOLD):
-            library.mallopt(parameter, _BYTES)
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(_TRIM_THRESHOLD, _BYTES)
+        if not set_option(_MMAP_THRESHOLD, _BYTES):
+            # Older releases refuse a threshold above 32 MiB. They take no piece from the system
+            # where they may map none.
+            set_option(_MMAP_MAX, 0)
 
 
 # Where Linux writes the share of the processors that a container may use: "200000 100000" is two.

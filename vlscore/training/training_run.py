@@ -1,9 +1,8 @@
 """Training of an encoder from a table of images and reports to a checkpoint."""
 
-import ctypes
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vlscore.core import output_folder, peak_memory, write_results
+from vlscore.core import keep_freed_memory, output_folder, peak_memory, write_results
 from vlscore.embedding import view_notes
 from vlscore.encoders import (
     STYLES,
@@ -52,8 +51,6 @@ from vlscore.training.state import Progress, States
 from vlscore.training.training_pairs import Pairs, Preparation, as_radiograph, prepare, wait_for
 
 PAIRS_FOLDER = "pairs"
-# Parameters of glibc's mallopt: M_MMAP_MAX, M_TRIM_THRESHOLD.
-_MOST_MAPPED, _TRIM_ABOVE = -4, -1
 
 
 def train(
@@ -103,19 +100,8 @@ def train(
     )
     run.check()
     if run.device.type == "cpu":
-        _keep_memory()
+        keep_freed_memory()
     return run.result()
-
-
-def _keep_memory() -> None:
-    """Let the C library keep freed memory for the next step, where it can (glibc).
-
-    Otherwise a step on a CPU spends half its time on getting the same memory from the system again.
-    """
-    with suppress(AttributeError, OSError, TypeError):
-        limit = ctypes.CDLL(None).mallopt
-        limit(_MOST_MAPPED, 0)
-        limit(_TRIM_ABOVE, 2**31 - 1)
 
 
 @contextmanager
