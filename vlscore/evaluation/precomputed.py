@@ -20,7 +20,7 @@ from vlscore.metrics import Metric, metric_from_file
 
 
 def read_precomputed(
-    path: str | Path,
+    path: str | Path | None,
     keys: Mapping[str, Sequence[str]],
     *,
     lower_is_better: Collection[str] = (),
@@ -29,13 +29,14 @@ def read_precomputed(
     ignored: Collection[str] = (),
     is_repeated: bool = False,
     row_name: str = "row of this run",
-) -> Scored:
+) -> Scored | None:
     """Read the metrics of a table, one column a metric and suffix, for the rows of a run.
 
     A column named like a metric of vlscore, also with parameters, has that metric's direction. For
     any other column larger values are better, unless `lower_is_better` names it.
 
     Args:
+        path: of the table; None where there is none.
         keys: column of the table -> its n texts in this run.
         lower_is_better: metrics of which smaller values are better.
         computed: names that metrics of the table must not have, for they are computed here.
@@ -45,13 +46,20 @@ def read_precomputed(
         row_name: what a row describes, for messages.
 
     Returns: the n rows with the columns of values; the signature of a metric names the file and the
-        first digits of its sha256. `failures` are by column.
+        first digits of its sha256. `failures` are by column. None without a table.
     Raises:
         InvalidTable: the file cannot be read, lacks columns, has more rows of one key than the run,
             or none of the run's keys.
-        InvalidSetting: a name in `lower_is_better` is no metric of the table, or a metric is
-            computed here.
+        InvalidSetting: a name in `lower_is_better` is no metric of the table, also where there is
+            none, or a metric is computed here.
     """
+    if path is None:
+        if lower_is_better:
+            raise InvalidSetting(
+                "lower_is_better names columns of a table of values "
+                f"({', '.join(lower_is_better)}); name the table too (--values)"
+            )
+        return None
     from pandas import DataFrame
 
     path = Path(path)
@@ -59,7 +67,7 @@ def read_precomputed(
     if lacking := [name for name in keys if name not in found]:
         raise InvalidTable(f"{path}: no column {', '.join(lacking)}; found: {', '.join(found)}")
     names = _metrics_of(path, [n for n in found if n not in {*keys, *ignored}], suffixes)
-    check_names(path, lower_is_better, names, computed)
+    _check_names(path, names, lower_is_better, computed)
     columns = [name + suffix for name in names for suffix in suffixes]
     places: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for k, key in enumerate(zip(*keys.values(), strict=True)):
@@ -105,24 +113,14 @@ def read_precomputed(
     )
 
 
-def check_names(
-    path: str | Path | None,
+def _check_names(
+    path: Path,
+    names: Collection[str],
     lower_is_better: Collection[str],
-    names: Collection[str] = (),
-    computed: Collection[str] = (),
+    computed: Collection[str],
 ) -> None:
-    """Raise InvalidSetting for directions without a table or metric, and for metrics in both.
-
-    Args:
-        path: of the table of values; None where there is none.
-        names, computed: metrics of the table, and those that are computed here.
-    """
-    if path is None and lower_is_better:
-        raise InvalidSetting(
-            f"lower_is_better names columns of a table of values ({', '.join(lower_is_better)}); "
-            "name the table too (--values)"
-        )
-    if path is not None and (unknown := sorted(set(lower_is_better) - set(names))):
+    """Raise InvalidSetting for directions without a metric, and for metrics that are in both."""
+    if unknown := sorted(set(lower_is_better) - set(names)):
         raise InvalidSetting(
             f"{path} has no column {', '.join(unknown)}; its metrics are {', '.join(names)}"
         )

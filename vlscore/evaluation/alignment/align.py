@@ -20,7 +20,7 @@ from vlscore.evaluation.alignment.composite_fit import fit_composite
 from vlscore.evaluation.alignment.rated_pairs import RatedPairs
 from vlscore.evaluation.alignment.tables import VALUES
 from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings
-from vlscore.evaluation.precomputed import check_names, read_precomputed
+from vlscore.evaluation.precomputed import read_precomputed
 from vlscore.evaluation.score_table import score_table
 from vlscore.evaluation.scored import Scored
 from vlscore.evaluation.study_images import ImagesOf, images_by_study, images_of
@@ -259,10 +259,7 @@ def _read_values(
     settings: AlignmentSettings, pairs: RatedPairs, computed: Sequence[str]
 ) -> Scored | None:
     """Read values that were computed elsewhere, for the rated pairs; None without a table."""
-    if settings.values is None:
-        check_names(None, settings.lower_is_better)
-        return None
-    found = set(columns_of(settings.values))
+    found = set(columns_of(settings.values)) if settings.values is not None else set[str]()
     study, lower = "study_id", [*settings.lower_is_better]
     ignored: tuple[str, ...] = ()
     if study not in found and found >= _RADEVALX:

@@ -24,7 +24,7 @@ from vlscore.data import (
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
 from vlscore.evaluation.command_settings import ComparisonSettings
 from vlscore.evaluation.comparison.sources import Source, column_of, table_with_images
-from vlscore.evaluation.precomputed import check_names, read_precomputed
+from vlscore.evaluation.precomputed import read_precomputed
 from vlscore.evaluation.scored import BASELINE, Scored, signatures_in
 from vlscore.evaluation.scoring.row_facts import count_headings, count_unlike_sections
 from vlscore.metrics import Item, Metric, Scorer
@@ -142,17 +142,13 @@ def read_systems(
         if len(runs) < len(sources) or settings.baselines:
             raise InvalidSetting("tables and baselines need metrics: pass a Scorer")
         signatures = signatures_in(runs[0])
-    precomputed = None
-    if settings.values is None:
-        check_names(None, settings.lower_is_better)
-    else:
-        precomputed = read_precomputed(
-            settings.values,
-            {"system": [name for name in names for _ in ids], "id": ids * len(names)},
-            lower_is_better=settings.lower_is_better,
-            computed=[column for metric in signatures for column in metric.columns],
-            row_name="system and study compared",
-        )
+    precomputed = read_precomputed(
+        settings.values,
+        {"system": [name for name in names for _ in ids], "id": ids * len(names)},
+        lower_is_better=settings.lower_is_better,
+        computed=[column for metric in signatures for column in metric.columns],
+        row_name="system and study compared",
+    )
     systems = replace(systems, scorer=scorer, signatures=signatures, precomputed=precomputed)
     train = None
     if (table := settings.train) is not None:

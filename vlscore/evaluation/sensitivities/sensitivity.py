@@ -1,6 +1,6 @@
 """Sensitivity of metrics to changes of reports: pairs are read, scored, and compared by kind."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ from vlscore.data import StudyTable
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, MissingDependency
 from vlscore.evaluation.command_settings import SensitivitySettings
 from vlscore.evaluation.controlled_sentences.controlled import reading_by_own_rules
-from vlscore.evaluation.precomputed import check_names, read_precomputed
+from vlscore.evaluation.precomputed import read_precomputed
 from vlscore.evaluation.scored import Scored
 from vlscore.evaluation.sensitivities.changed_pairs import (
     ENDS,
@@ -27,7 +27,6 @@ from vlscore.evaluation.sensitivities.kinds_noticed import (
 )
 from vlscore.evaluation.study_images import images_by_study, images_of
 from vlscore.metrics import (
-    Metric,
     Scorer,
     usable_metrics,
 )
@@ -88,8 +87,16 @@ def sensitivity(
     has_own_images = studies is None and "image" in pairs and scorer.embedder is not None
     _check_inputs(scorer, settings, studies, has_own_images)
     embedder, drawn_by = scorer.embedder, {"resamples": settings.resamples, "seed": settings.seed}
-    check_names(settings.values, settings.lower_is_better, settings.lower_is_better)
-    read = settings.values and _read_values(settings, pairs, scorer.metrics)
+    read = read_precomputed(
+        settings.values,
+        {"study_id": list(pairs["study_id"]), "kind": list(pairs["kind"])},
+        lower_is_better=settings.lower_is_better,
+        computed=[str(metric) for metric in scorer.metrics],
+        suffixes=ENDS,
+        ignored=("significant", "category"),
+        is_repeated=True,
+        row_name="study and kind of the perturbations",
+    )
     shown, notes = images_by_study(studies, set(pairs["study_id"]), "perturbed report")
     files = None if studies is None else studies.image_files
     if has_own_images:
@@ -117,7 +124,7 @@ def sensitivity(
     def compute(folder: Path) -> Content:
         on_pairs, originals = on_phase("pairs", len(pairs)), pairs["original"]
         scored = score_pairs(pairs, scorer, shown, workers=workers, on_progress=on_pairs)
-        if read:
+        if read is not None:
             scored = scored.filled(read)
         _check_some_common(scored, Path(perturbations))
         frames = compare_kinds(pairs, scored, **drawn_by, on_phase=on_phase)
@@ -188,22 +195,6 @@ def _check_inputs(
                 f"{metric} cannot be computed: it needs the image, but there are no images. Give "
                 "the studies' images (--studies) and an encoder (--encoder)"
             )
-
-
-def _read_values(
-    settings: SensitivitySettings, pairs: "DataFrame", chosen: Sequence[Metric]
-) -> Scored:
-    """Read values that were computed elsewhere, for the changed reports."""
-    return read_precomputed(
-        settings.values or "",
-        {"study_id": list(pairs["study_id"]), "kind": list(pairs["kind"])},
-        lower_is_better=settings.lower_is_better,
-        computed=[str(metric) for metric in chosen],
-        suffixes=ENDS,
-        ignored=("significant", "category"),
-        is_repeated=True,
-        row_name="study and kind of the perturbations",
-    )
 
 
 def _values_frame(pairs: "DataFrame", scored: Scored) -> "DataFrame":
