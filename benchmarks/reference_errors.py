@@ -46,7 +46,12 @@ from data import GENERATED
 from machine import describe_machine, publish
 
 from vlscore.evaluation import ComparisonSettings, compare
-from vlscore.evaluation.comparison.error_rates import ErrorRates, RateTable, rates_of_second
+from vlscore.evaluation.comparison.error_rates import (
+    ErrorRates,
+    rates_of_findings,
+    rates_of_reports,
+    rates_of_second,
+)
 from vlscore.evaluation.comparison.reference_errors import Correction
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics import Metric, Output, Scorer, find_metric
@@ -180,7 +185,7 @@ def exact(world: World, rng: np.random.Generator, films: tuple[Array, Array, Arr
         name.lower(): {"missed": Rate(world.missed[k]), "invented": Rate(world.invented[k])}
         for k, name in enumerate(LABELS)
     }
-    return RateTable("exact", rates).of(CHEXPERT_LABELS)
+    return rates_of_findings(rates, CHEXPERT_LABELS, "exact")
 
 
 def validated(world: World, rng: np.random.Generator) -> tuple[list[int], list[int]]:
@@ -193,7 +198,7 @@ def validated(world: World, rng: np.random.Generator) -> tuple[list[int], list[i
 def by_counts(world: World, rng: np.random.Generator, films: tuple[Array, ...]) -> ErrorRates:
     missed, false = (Rate.counted(*each) for each in validated(world, rng))
     rates = {"default": {"missed": missed, "false_discovery": false}}
-    return RateTable("counted", rates).of(CHEXPERT_LABELS)
+    return rates_of_findings(rates, CHEXPERT_LABELS, "counted")
 
 
 def by_interval(world: World, rng: np.random.Generator, films: tuple[Array, ...]) -> ErrorRates:
@@ -205,7 +210,7 @@ def by_interval(world: World, rng: np.random.Generator, films: tuple[Array, ...]
         ends = ((middle + sign * half) / (1 + z * z / of) for sign in (-1, 1))
         rates.append(Rate.within(p, *ends))
     named = {"default": {"missed": rates[0], "false_discovery": rates[1]}}
-    return RateTable("interval", named).of(CHEXPERT_LABELS)
+    return rates_of_findings(named, CHEXPERT_LABELS, "interval")
 
 
 def by_truth(world: World, rng: np.random.Generator, films: tuple[Array, ...]) -> ErrorRates:
@@ -225,8 +230,8 @@ def of_second(first: Array, second: Array, *, is_truth: bool) -> ErrorRates:
 def by_reports(world: World, rng: np.random.Generator, films: tuple[Array, ...]) -> ErrorRates:
     truth, (reference, _), _ = world.films(rng, REPORTS)
     wrong = int((truth != reference).any(1).sum())
-    table = RateTable("reports", wrong_reports=Rate.counted(wrong, REPORTS), missed_share=(0.5, 1))
-    return table.of(CHEXPERT_LABELS)
+    rate = Rate.counted(wrong, REPORTS)
+    return rates_of_reports(rate, (0.5, 1), CHEXPERT_LABELS, "reports")
 
 
 #: Name -> how rates are known, missed, false, shared errors of the systems, and those told.

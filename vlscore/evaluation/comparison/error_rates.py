@@ -4,14 +4,13 @@ import csv
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from vlscore.claims import finding_of_label
-from vlscore.core import file_digest
 from vlscore.data import TextPolicy
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation.score_table import score_table
@@ -54,99 +53,108 @@ class ErrorRates:
     notes: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class RateTable:
-    """Rates as a file states them: label -> name of the rate -> rate; or those of whole reports."""
+def rates_of_findings(
+    rates: Mapping[str, Mapping[str, Rate]],
+    labels: Sequence[str],
+    source: str,
+    notes: Sequence[str] = (),
+) -> ErrorRates:
+    """Return the rates for some labels, each that of its finding, or the default.
 
-    source: str
-    rates: Mapping[str, Mapping[str, Rate]] = field(default_factory=dict)
-    wrong_reports: Rate | None = None
-    missed_share: tuple[float, float] = (0.0, 1.0)
-    notes: Sequence[str] = ()
-    sha256: str = ""
+    Args: rates: finding in small letters, or "default" -> "missed", and "invented" or
+        "false_discovery" -> rate.
+    Raises: InvalidSetting for findings of other names.
+    """
+    names = [name.lower() for name in labels]
+    if unknown := [name for name in rates if name not in {*names, DEFAULT}]:
+        raise InvalidSetting(
+            f"{source}: no finding is called {unknown[0]}; there are {', '.join(labels)}"
+        )
+    has_default = DEFAULT in rates
+    origin = [
+        "own" if n in rates else "default" if has_default and n != NO_FINDING else "" for n in names
+    ]
 
-    def of(self, labels: Sequence[str]) -> ErrorRates:
-        """Return the rates for some labels. Raises: InvalidSetting for findings of other names."""
-        if self.wrong_reports is not None:
-            origin = ["" if name.lower() == NO_FINDING else "reports" for name in labels]
-            return ErrorRates(self._of_reports(origin), origin, self.source, self.notes)
-        names = [name.lower() for name in labels]
-        if unknown := [name for name in self.rates if name not in {*names, DEFAULT}]:
-            raise InvalidSetting(
-                f"{self.source}: no finding is called {unknown[0]}; there are {', '.join(labels)}"
-            )
-        has_default = DEFAULT in self.rates
-        origin = [
-            "own" if n in self.rates else "default" if has_default and n != NO_FINDING else ""
-            for n in names
-        ]
-        return ErrorRates(self._by_finding(names, origin), origin, self.source, self.notes)
+    def draw(
+        count: int, rng: np.random.Generator, stated: Array, films: Array
+    ) -> tuple[Array, Array]:
+        missed, invented = (np.full(stated.shape, np.nan) for _ in range(2))
+        # A rate of several findings is one rate: all of them have it in the same draw.
+        common = {k: rate.drawn(count, rng) for k, rate in rates.get(DEFAULT, {}).items()}
+        for k, (name, kind) in enumerate(zip(names, origin, strict=True)):
+            if not kind:
+                continue
+            own = rates.get(name, {})
+            drawn = {each: rate.drawn(count, rng) for each, rate in own.items()} or common
+            missed[:, k] = drawn[MISSED]
+            if FALSE in drawn:
+                invented[:, k] = invented_of(drawn[FALSE], missed[:, k], stated[:, k], films[:, 0])
+            else:
+                invented[:, k] = drawn[INVENTED]
+        return missed, invented
 
-    def _by_finding(self, names: Sequence[str], origin: Sequence[str]) -> Draw:
-        def draw(
-            count: int, rng: np.random.Generator, stated: Array, films: Array
-        ) -> tuple[Array, Array]:
-            missed, invented = (np.full(stated.shape, np.nan) for _ in range(2))
-            # A rate of several findings is one rate: all of them have it in the same draw.
-            common = {k: r.drawn(count, rng) for k, r in self.rates.get(DEFAULT, {}).items()}
-            for k, (name, kind) in enumerate(zip(names, origin, strict=True)):
-                if not kind:
-                    continue
-                own = self.rates.get(name, {})
-                drawn = {each: rate.drawn(count, rng) for each, rate in own.items()} or common
-                missed[:, k] = drawn[MISSED]
-                if FALSE in drawn:
-                    invented[:, k] = invented_of(
-                        drawn[FALSE], missed[:, k], stated[:, k], films[:, 0]
-                    )
-                else:
-                    invented[:, k] = drawn[INVENTED]
-            return missed, invented
-
-        return draw
-
-    def _of_reports(self, origin: Sequence[str]) -> Draw:
-        wrong, (low, high) = self.wrong_reports, self.missed_share
-        chosen = [k for k, kind in enumerate(origin) if kind]
-
-        def draw(
-            count: int, rng: np.random.Generator, stated: Array, films: Array
-        ) -> tuple[Array, Array]:
-            share = np.concatenate([[(low + high) / 2], rng.uniform(low, high, count)])
-            # As many errors in a report as makes this share of reports wrong, if they are
-            # independent; missed ones for each present finding, false ones for each stated.
-            errors = -np.log1p(-wrong.drawn(count, rng)) if wrong is not None else share * np.nan
-            each = stated[:, chosen].sum(1) / films[:, 0]
-            false = (1 - share) * errors / each
-            odds = share * errors / ((1 - false) * each)
-            missed, invented = (np.full(stated.shape, np.nan) for _ in range(2))
-            missed[:, chosen] = (odds / (1 + odds))[:, None]
-            invented[:, chosen] = invented_of(
-                false[:, None], missed[:, chosen], stated[:, chosen], films
-            )
-            return missed, invented
-
-        return draw
+    return ErrorRates(draw, origin, source, notes)
 
 
-def read_rates(given: str | Path) -> RateTable:
-    """Read a file of rates (.toml, .csv), or published ones by their name.
+def rates_of_reports(
+    wrong: Rate,
+    missed_share: tuple[float, float],
+    labels: Sequence[str],
+    source: str,
+    notes: Sequence[str] = (),
+) -> ErrorRates:
+    """Return the rates for some labels, from the share of whole reports that are wrong.
+
+    Args: missed_share: smallest and largest share of the errors that are missed findings.
+    """
+    origin = ["" if name.lower() == NO_FINDING else "reports" for name in labels]
+    chosen = [k for k, kind in enumerate(origin) if kind]
+
+    def draw(
+        count: int, rng: np.random.Generator, stated: Array, films: Array
+    ) -> tuple[Array, Array]:
+        low, high = missed_share
+        share = np.concatenate([[(low + high) / 2], rng.uniform(low, high, count)])
+        # As many errors in a report as makes this share of reports wrong, if they are
+        # independent; missed ones for each present finding, false ones for each stated.
+        errors = -np.log1p(-wrong.drawn(count, rng))
+        each = stated[:, chosen].sum(1) / films[:, 0]
+        false = (1 - share) * errors / each
+        odds = share * errors / ((1 - false) * each)
+        missed, invented = (np.full(stated.shape, np.nan) for _ in range(2))
+        missed[:, chosen] = (odds / (1 + odds))[:, None]
+        invented[:, chosen] = invented_of(
+            false[:, None], missed[:, chosen], stated[:, chosen], films
+        )
+        return missed, invented
+
+    return ErrorRates(draw, origin, source, notes)
+
+
+def file_of_rates(given: str | Path) -> Path:
+    """Return the file of rates, or of published ones by their name. Raises: InvalidSetting."""
+    path = Path(given)
+    if path.is_file():
+        return path
+    published = {each.stem: each for each in sorted(PUBLISHED.glob("*.toml"))}
+    if str(given) not in published:
+        raise InvalidSetting(
+            f"{given} is no file, no name of published rates ({', '.join(published)}), and "
+            "no column of second reports (second:COLUMN, truth:COLUMN)"
+        )
+    return published[str(given)]
+
+
+def read_rates(given: str | Path, labels: Sequence[str]) -> ErrorRates:
+    """Read a file of rates (.toml, .csv), or published ones by their name, for some labels.
 
     Raises: InvalidSetting that names the file, the finding and what is wrong.
     """
-    path = Path(given)
-    if not path.is_file():
-        published = {each.stem: each for each in sorted(PUBLISHED.glob("*.toml"))}
-        if str(given) not in published:
-            raise InvalidSetting(
-                f"{given} is no file, no name of published rates ({', '.join(published)}), and "
-                "no column of second reports (second:COLUMN, truth:COLUMN)"
-            )
-        path = published[str(given)]
+    path = file_of_rates(given)
     try:
         text = path.read_text(encoding="utf-8-sig")
         content = _of_csv(text) if path.suffix.lower() == ".csv" else tomllib.loads(text)
-        return replace(_table_of(content, path), sha256=file_digest(path))
+        return _rates_in(content, path, labels)
     except VLScoreError:
         raise
     # Whatever else a file holds where rates are looked for.
@@ -156,7 +164,7 @@ def read_rates(given: str | Path) -> RateTable:
         ) from None
 
 
-def _table_of(content: Mapping[str, Any], path: Path) -> RateTable:
+def _rates_in(content: Mapping[str, Any], path: Path, labels: Sequence[str]) -> ErrorRates:
     texts = {name: content.get(name, []) for name in ("known", "assumed")}
     source = str(content.get("source", path.name))
     notes = [f"{kind}: {', '.join(each)}" for kind, each in texts.items() if each]
@@ -171,7 +179,8 @@ def _table_of(content: Mapping[str, Any], path: Path) -> RateTable:
             raise InvalidSetting(
                 f"{path}: missed_share is two numbers from 0 to 1, not {low}, {high}"
             )
-        return RateTable(source, {}, _rate(reports["wrong"], f"{path}: wrong"), (low, high), notes)
+        wrong = _rate(reports["wrong"], f"{path}: wrong")
+        return rates_of_reports(wrong, (low, high), labels, source, notes)
     stated: dict[str, Any] = {}
     for name, each in content.get("findings", {}).items():
         if (finding := finding_of_label(name)) in stated:
@@ -184,7 +193,7 @@ def _table_of(content: Mapping[str, Any], path: Path) -> RateTable:
             f"{path}: states no rate of any finding, no [default] and no [reports]"
         )
     rates = {name: _rates_of(each, f"{path}, {name}") for name, each in stated.items()}
-    return RateTable(source, rates, notes=notes)
+    return rates_of_findings(rates, labels, source, notes)
 
 
 def _rates_of(stated: Mapping[str, Any], place: str) -> dict[str, Rate]:

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from vlscore.core import frame
+from vlscore.core import file_digest, frame
 from vlscore.data import select
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation.command_settings import ComparisonSettings
 from vlscore.evaluation.comparison.error_rates import (
     ErrorRates,
+    file_of_rates,
     read_rates,
     second_column,
     second_report_rates,
@@ -60,10 +61,9 @@ def errors_key(metrics: Iterable[Metric], settings: ComparisonSettings) -> dict[
     given = settings.reference_errors or ""
     rates: Any = second_column(given)
     if rates is None:
-        table = read_rates(given)
-        rates = table.sha256
         for metric in labelled:
-            table.of(metric.counted_labels())
+            read_rates(given, metric.counted_labels())
+        rates = file_digest(file_of_rates(given))
     return {"reference_errors": [rates, settings.shared_errors]}
 
 
@@ -81,7 +81,6 @@ def corrected_rankings(
     given = settings.reference_errors or ""
     second = second_column(given)
     texts = [] if second is None else _second_reports(systems, second[1])
-    table = read_rates(given) if second is None else None
     of_corpus = {each.corpus[0]: each.statistics for each in numbers if each.corpus}
     metrics = [metric for metric in of_corpus if metric.counted_labels()]
     others = [str(metric) for metric in systems.signatures if metric not in metrics]
@@ -96,9 +95,9 @@ def corrected_rankings(
         there = np.isfinite(sums).all((0, 2))
         if not there.any():
             raise InvalidSetting(f"no study has a value of {metric} of every system")
-        if table is not None:
-            rates = table.of(labels)
-        elif second is not None:
+        if second is None:
+            rates = read_rates(given, labels)
+        else:
             rates = second_report_rates(texts, metric, systems.policy, *second)
         whose = systems.patients and [systems.patients[int(k)] for k in np.flatnonzero(there)]
         one = Correction(metric, names, sums[:, there], rates, settings, whose)
