@@ -1,10 +1,11 @@
 """Judgements of a table of candidates and references."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from vlscore.claims import claims_of, evidence_digest, read_evidence
 from vlscore.core import OnProgress, __version__, frame, json_line, no_progress
@@ -22,6 +23,7 @@ from vlscore.metrics import (
     JudgeCase,
     Judgement,
     ModelJudge,
+    Outcome,
     RuleJudge,
     ask_image_judge,
     findings_seen,
@@ -50,10 +52,15 @@ JUDGEMENTS, TOTALS = "judgements.jsonl", "totals.csv"
 _SCORES = ("rating", "grade", "sum", "maximum", "count", "significant")
 #: Score of a study with evidence of its image.
 IMAGE_RATING = "rating_with_image"
+# What is counted of each error.
+_OF_ERROR = ("category", "severity", "finding", "sides_with")
 # Findings in the printed table.
 _MOST_FINDINGS = 15
 # Rows of which a model gets all questions at once.
 _ROWS_AT_ONCE = 1000
+
+# Number of a row -> what its image says about findings, or why it could not be read.
+SeenByRow = Mapping[int | str | None, ImageFindings | str]
 
 
 class TokenPrices(NamedTuple):
@@ -142,17 +149,38 @@ def judge(
         embedder = (embedder or StudyEmbedder()).for_table(table)
         signatures["image"] = str(embedder.signature)
         key["image"] = [evidence_digest(evidence), trust, str(embedder.signature)]
-    work = _JudgeWork(judge, text_policy, patient_columns, trust)
 
     def compute(folder: Path) -> Content:
-        show, rows_read = on_progress or no_progress, 0
+        show, rows_read, seen = on_progress or no_progress, 0, None
         if evidence is not None:
             assert embedder is not None
-            rows_read = work.look(table, embedder, evidence, workers, show)
-        totals = work.write(
-            table, folder / JUDGEMENTS, lambda done, failed: show(rows_read + done, failed)
+            seen = _findings_of_images(table, embedder, evidence, workers, show)
+            rows_read = len(seen)
+        case_of = partial(_case, columns=patient_columns, text_policy=text_policy, seen=seen)
+        judged = _judged(table, judge, case_of, lambda done, failed: show(rows_read + done, failed))
+        with (folder / JUDGEMENTS).open("w", encoding="utf-8", newline="") as lines:
+            totals, errors, failures, answers = _write(judged, lines, seen, trust)
+        frames = _frames(totals, errors, has_images=seen is not None)
+        about = []
+        if isinstance(judge, ModelJudge):
+            cost = {} if prices is None else {"cost": prices.cost(answers)}
+            frames["answers"] = frame([answers.to_dict() | cost])
+        else:
+            studies = [row for row in table if isinstance(row, Study)]
+            texts = {
+                f"{role}s": [getattr(study, role) for study in studies]
+                for role in (REFERENCE, CANDIDATE)
+            }
+            # A note where the rules read few sentences of the table's reports.
+            about = language_notes(texts, ["judge"])
+        return Content(
+            frames,
+            {TOTALS: totals},
+            failures,
+            signatures,
+            about,
+            facts={"table": str(table.path.resolve()), "reports": len(totals)},
         )
-        return _content(work, table, totals, signatures, prices)
 
     notes = _notes(table.notes, judge, prices)
     return Result.make(
@@ -179,146 +207,144 @@ def _notes(
         )
 
 
-class _JudgeWork:
-    """Judges rows, counts severities and answers, and notes the rows that fail."""
+def _findings_of_images(
+    table: StudyTable,
+    embedder: "StudyEmbedder",
+    evidence: str | Path,
+    workers: int,
+    on_progress: OnProgress,
+) -> SeenByRow:
+    """Return what the image of each row says about findings.
 
-    def __init__(
-        self,
-        judge: RuleJudge | ModelJudge,
-        text_policy: TextPolicy | None,
-        patient_columns: tuple[str, str],
-        trust: float,
-    ) -> None:
-        self.judge, self.text_policy, self.trust = judge, text_policy, trust
-        self.age_column, self.indication_column = patient_columns
-        # What each row's image says, or why it could not be read; None without evidence.
-        self.seen: dict[int | str | None, ImageFindings | str] | None = None
-        self.failures: list[Failure] = []
-        # Category, severity and finding of each error, and with whom the image sides.
-        self.errors: list[tuple[ErrorCategory, int, str, str | None]] = []
-        self._answers: Counter[str] = Counter()
+    Raises: InvalidSetting for evidence of another encoder; InvalidTable without any image.
+    """
+    from vlscore.embedding import embed_table  # loads torch
 
-    @property
-    def answers(self) -> AnswerCounts:
-        """Counts of a model's answers."""
-        return AnswerCounts(**{name: self._answers[name] for name in AnswerCounts().to_dict()})
+    found = read_evidence(evidence, str(embedder.signature))
+    images = embed_table(
+        table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
+    )
+    seen: dict[int | str | None, ImageFindings | str] = {
+        each.row: each.reason for each in images.failed
+    }
+    said = findings_seen(found, images.vectors["image"].astype(float))
+    seen.update(zip((each.row for each in images.studies), said, strict=True))
+    return seen
 
-    def look(
-        self,
-        table: StudyTable,
-        embedder: "StudyEmbedder",
-        evidence: str | Path,
-        workers: int,
-        on_progress: OnProgress,
-    ) -> int:
-        """Read what the image of each row says about findings; return the number of rows.
 
-        Raises: InvalidSetting for evidence of another encoder; InvalidTable without any image.
-        """
-        from vlscore.embedding import embed_table  # loads torch
+def _case(
+    row: Study | Failure,
+    columns: tuple[str, str],
+    text_policy: TextPolicy | None,
+    seen: SeenByRow | None,
+) -> JudgeCase:
+    """Return what a row asks the judge. Raises: InvalidReport, InvalidStudy where it cannot be."""
+    if isinstance(row, Failure):
+        raise InvalidStudy(row.reason)
+    if seen is not None and isinstance(reason := seen[row.row], str):
+        raise InvalidStudy(reason)
+    age, indication = (row.extra.get(name) for name in columns)
+    patient = patient_of(age, indication, columns[0])
+    chosen = row if text_policy is None else row.selected(text_policy)
+    return JudgeCase(chosen.candidate or "", chosen.reference or "", patient)
 
-        found = read_evidence(evidence, str(embedder.signature))
-        images = embed_table(
-            table, embedder, None, roles=["image"], workers=workers, on_progress=on_progress
-        )
-        said = findings_seen(found, images.vectors["image"].astype(float))
-        seen: dict[int | str | None, ImageFindings | str] = {
-            each.row: each.reason for each in images.failed
-        }
-        seen.update(zip((each.row for each in images.studies), said, strict=True))
-        self.seen = seen
-        return len(seen)
 
-    def write(self, table: StudyTable, path: Path, on_progress: OnProgress) -> "pandas.DataFrame":
-        """Write each study's errors as a line; return its scores, and errors by category."""
-        totals = []
-        names = ["study_id", *_SCORES, *([IMAGE_RATING] if self.seen is not None else [])]
-        with path.open("w", encoding="utf-8", newline="") as lines:
-            for row, case, judged in self._judged(table, on_progress):
-                if isinstance(case, str) or isinstance(judged, str):
-                    self.failures.append(Failure(row.row, row.id, str(judged)))
-                    continue
-                record = {"study_id": row.id, "rating": rating(judged), **judged.to_dict()}
-                sides: list[str | None] = [None] * len(judged.errors)
-                if self.seen is not None:
-                    sides = self._ask_image(record, case, judged, self.seen[row.row])
-                lines.write(json_line(record))
-                totals.append({name: record[name] for name in names} | judged.totals)
-                self.errors += [
-                    (error.category, error.severity, error.finding, side)
-                    for error, side in zip(judged.errors, sides, strict=True)
-                ]
-        if totals:
-            return frame(totals)
+def _judged(
+    table: StudyTable,
+    judge: RuleJudge | ModelJudge,
+    case_of: Callable[[Study | Failure], JudgeCase],
+    on_progress: OnProgress,
+) -> Iterator[tuple[Study | Failure, JudgeCase, Outcome]]:
+    """Yield each row with its reports and the outcome; without reports where it cannot be judged.
+
+    Args: case_of: as `_case`.
+    """
+    rows, done, failed = iter(table), 0, 0
+
+    def on_judged() -> None:
+        nonlocal done
+        done += 1
+        on_progress(done, failed)
+
+    while some := list(islice(rows, _ROWS_AT_ONCE)):
+        cases: dict[int, JudgeCase] = {}
+        outcomes: dict[int, Outcome] = {}
+        for k, row in enumerate(some):
+            try:
+                cases[k] = case_of(row)
+            except (InvalidReport, InvalidStudy) as error:
+                outcomes[k] = Outcome(None, error)
+        end = done + len(some)
+        found = judge.judge_all(list(cases.values()), on_judged)
+        outcomes |= zip(cases, found, strict=True)
+        for k, row in enumerate(some):
+            failed += outcomes[k].judgement is None
+            yield row, cases.get(k, JudgeCase("", "")), outcomes[k]
+        done = end
+        on_progress(done, failed)
+
+
+def _write(
+    judged: Iterable[tuple[Study | Failure, JudgeCase, Outcome]],
+    lines: TextIO,
+    seen: SeenByRow | None,
+    trust: float,
+) -> "tuple[pandas.DataFrame, list[dict[str, Any]], list[Failure], AnswerCounts]":
+    """Write each study's errors as a line.
+
+    Returns: one row of scores for each study, all errors, the rows without a judgement, and counts
+        of a model's answers.
+    """
+    totals: list[dict[str, Any]] = []
+    errors: list[dict[str, Any]] = []
+    failures: list[Failure] = []
+    answers = Counter(AnswerCounts().to_dict())
+    names = ["study_id", *_SCORES, *([IMAGE_RATING] if seen is not None else [])]
+    for row, case, (judgement, error, counts) in judged:
+        if counts is not None:
+            answers.update(counts.to_dict())
+        if judgement is None:
+            failures.append(Failure(row.row, row.id, str(error)))
+            continue
+        record = {"study_id": row.id, "rating": rating(judgement), **judgement.to_dict()}
+        if seen is not None:
+            _add_image(record, case, judgement, seen[row.row], trust)
+        lines.write(json_line(record))
+        totals.append({name: record[name] for name in names} | judgement.totals)
+        errors += [{name: each.get(name) for name in _OF_ERROR} for each in record["errors"]]
+    if totals:
+        scores = frame(totals)
+    else:
         # Every row failed: failures.csv says why.
         import pandas
 
-        return pandas.DataFrame(columns=[*names, *map(str, ErrorCategory)], dtype=float)
-
-    def _ask_image(
-        self, record: dict[str, Any], case: JudgeCase, judged: Judgement, seen: ImageFindings | str
-    ) -> list[str | None]:
-        """Add what the image says to the record of a study; return with whom it sides."""
-        assert not isinstance(seen, str)
-        claims = claims_of(case.candidate), claims_of(case.reference)
-        answers = ask_image_judge(judged, *claims, seen, trust=self.trust)
-        record[IMAGE_RATING] = rating_with_image(judged, answers, self.trust)
-        for error, each in zip(record["errors"], answers, strict=True):
-            error["sides_with"] = each.sides_with
-            error["reference_is_right"] = each.reference_is_right
-        return [each.sides_with for each in answers]
-
-    def _judged(
-        self, table: StudyTable, on_progress: OnProgress
-    ) -> Iterator[tuple[Study | Failure, JudgeCase | str, Judgement | str]]:
-        """Yield each row with its reports and its judgement, or with the reason why it has none."""
-        rows, start, done = iter(table), 0, 0
-
-        def on_judged() -> None:
-            nonlocal done
-            done += 1
-            on_progress(done, len(self.failures))
-
-        while some := list(islice(rows, _ROWS_AT_ONCE)):
-            cases = [self._case(row) for row in some]
-            usable = [case for case in cases if isinstance(case, JudgeCase)]
-            outcomes = iter(self.judge.judge_all(usable, on_judged))
-            for row, case in zip(some, cases, strict=True):
-                if isinstance(case, str):
-                    yield row, case, case
-                    continue
-                outcome = next(outcomes)
-                if outcome.counts is not None:
-                    self._answers.update(outcome.counts.to_dict())
-                yield row, case, outcome.judgement or str(outcome.error)
-            start = done = start + len(some)
-            on_progress(done, len(self.failures))
-
-    def _case(self, row: Study | Failure) -> JudgeCase | str:
-        """Return what a row asks the judge, or why it cannot be judged."""
-        if isinstance(row, Failure):
-            return row.reason
-        if self.seen is not None and isinstance(reason := self.seen[row.row], str):
-            return reason
-        age, indication = (row.extra.get(n) for n in (self.age_column, self.indication_column))
-        try:
-            patient = patient_of(age, indication, self.age_column)
-            chosen = row if self.text_policy is None else row.selected(self.text_policy)
-        except (InvalidReport, InvalidStudy) as error:
-            return str(error)
-        return JudgeCase(chosen.candidate or "", chosen.reference or "", patient)
+        scores = pandas.DataFrame(columns=[*names, *map(str, ErrorCategory)], dtype=float)
+    return scores, errors, failures, AnswerCounts(**answers)
 
 
-def _content(
-    work: _JudgeWork,
-    table: StudyTable,
-    totals: "pandas.DataFrame",
-    signatures: Mapping[str, str],
-    prices: TokenPrices | None,
-) -> Content:
-    """Return the summary of all judged rows."""
+def _add_image(
+    record: dict[str, Any],
+    case: JudgeCase,
+    judged: Judgement,
+    seen: ImageFindings | str,
+    trust: float,
+) -> None:
+    """Add what the image says to the record of a study."""
+    assert not isinstance(seen, str)
+    claims = claims_of(case.candidate), claims_of(case.reference)
+    answers = ask_image_judge(judged, *claims, seen, trust=trust)
+    record[IMAGE_RATING] = rating_with_image(judged, answers, trust)
+    for error, each in zip(record["errors"], answers, strict=True):
+        error["sides_with"] = each.sides_with
+        error["reference_is_right"] = each.reference_is_right
+
+
+def _frames(
+    totals: "pandas.DataFrame", errors: Sequence[Mapping[str, Any]], *, has_images: bool
+) -> "dict[str, pandas.DataFrame]":
+    """Return the means of the scores, and errors by category, finding, and side of the image."""
     names = [name for name in (*_SCORES, IMAGE_RATING) if name in totals]
-    severities = Counter((category, severity) for category, severity, _, _ in work.errors)
+    severities = Counter((each["category"], each["severity"]) for each in errors)
     frames = {
         "scores": frame(
             {"score": name, "mean": bootstrap_mean(totals[name]) if len(totals) else UNDEFINED}
@@ -327,51 +353,38 @@ def _content(
         "errors": frame(
             {
                 "category": str(category),
-                **{str(grade): severities[category, grade] for grade in SEVERITIES},
+                **{str(grade): severities[str(category), grade] for grade in SEVERITIES},
                 "all": int(totals[str(category)].sum()),
             }
             for category in ErrorCategory
         ),
     }
-    if work.errors:
-        frames["findings"] = _findings(work.errors)
-    if work.seen is not None:
-        sides = Counter((category, side) for category, _, _, side in work.errors)
+    if errors:
+        frames["findings"] = _findings(errors)
+    if has_images:
+        sides = Counter((each["category"], each["sides_with"]) for each in errors)
         frames["image"] = frame(
             {
                 "category": str(category),
-                **{side: sides[category, side] for side in (CANDIDATE, REFERENCE, NOBODY)},
+                **{side: sides[str(category), side] for side in (CANDIDATE, REFERENCE, NOBODY)},
             }
             for category in ErrorCategory
         )
-    notes = []
-    if isinstance(work.judge, ModelJudge):
-        cost = {} if prices is None else {"cost": prices.cost(work.answers)}
-        frames["answers"] = frame([work.answers.to_dict() | cost])
-    else:
-        studies = [row for row in table if isinstance(row, Study)]
-        texts = {f"{n}s": [getattr(study, n) for study in studies] for n in (REFERENCE, CANDIDATE)}
-        # A note where the rules read few sentences of the table's reports.
-        notes = language_notes(texts, ["judge"])
-    return Content(
-        frames,
-        {TOTALS: totals},
-        work.failures,
-        signatures,
-        notes,
-        facts={"table": str(table.path.resolve()), "reports": len(totals)},
-    )
+    return frames
 
 
-def _findings(errors: Sequence[tuple[ErrorCategory, int, str, str | None]]) -> "pandas.DataFrame":
+def _findings(errors: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
     """Return one row a finding, those of the largest sum of severities first."""
     found: dict[str, dict[str, int]] = {}
-    columns = {ErrorCategory.OMITTED_FINDING: "missed", ErrorCategory.FALSE_FINDING: "false"}
-    for category, severity, finding, _ in errors:
+    columns = {
+        str(ErrorCategory.OMITTED_FINDING): "missed",
+        str(ErrorCategory.FALSE_FINDING): "false",
+    }
+    for error in errors:
         empty = dict.fromkeys(("missed", "false", "other errors", "sum of severities"), 0)
-        own = found.setdefault(finding, empty)
-        own[columns.get(category, "other errors")] += 1
-        own["sum of severities"] += severity
+        own = found.setdefault(error["finding"], empty)
+        own[columns.get(error["category"], "other errors")] += 1
+        own["sum of severities"] += error["severity"]
     ordered = sorted(found.items(), key=lambda item: (-item[1]["sum of severities"], item[0]))
     return frame({"finding": finding, **own} for finding, own in ordered)
 
