@@ -11,10 +11,8 @@ from vlscore.core import OnProgress, atomic_write, frame, no_progress
 from vlscore.data import TextPolicy, select
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
-from vlscore.evaluation.comparison.comparison_figures import VALUES
 from vlscore.evaluation.comparison.language import language_facts
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table, with_preset_columns
-from vlscore.evaluation.comparison.paragraph import paragraph
 from vlscore.evaluation.comparison.sources import Source, open_sources
 from vlscore.evaluation.comparison.statistics import (
     Number,
@@ -30,7 +28,7 @@ from vlscore.evaluation.comparison.system_values import (
     values_of,
 )
 from vlscore.evaluation.comparison.systems import Systems, read_systems
-from vlscore.evaluation.comparison.tables import baseline_notes
+from vlscore.evaluation.comparison.tables import VALUES, baseline_notes, paragraph
 from vlscore.evaluation.methods_text import REFERENCES, MethodsText
 from vlscore.evaluation.scored import BASELINE, ID, Scored
 from vlscore.metrics import Scorer

@@ -1,22 +1,33 @@
-"""Tables of a comparison: all numbers of the systems, their differences, candidates as texts."""
+"""How a comparison is shown: its tables, its figures, and the paragraph of a methods section."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import with_noun
-from vlscore.evaluation.comparison.comparison_figures import draw_comparison
-from vlscore.evaluation.comparison.paper_table import is_different
-from vlscore.evaluation.comparison.paragraph import paragraph
+from vlscore.evaluation.comparison.paper_table import (
+    chosen_numbers,
+    heading_of,
+    is_different,
+    numbers_in,
+)
+from vlscore.evaluation.methods_text import cite, data, joined, on_intervals, on_metrics
+from vlscore.evaluation.scored import BASELINE
 from vlscore.stats import (
+    DEMONSTRATION,
     NOTHING,
     Presentation,
     TextTable,
     crossed,
+    dot_plots,
     interval_cells,
     interval_in,
+    intervals_in,
+    is_demonstration,
     number,
     p_value,
+    scatter,
     text_table,
 )
 
@@ -25,7 +36,9 @@ if TYPE_CHECKING:
 
     from vlscore.stats import Result
 
+VALUES = "values.parquet"
 _DIGITS = 4
+_BARS = "bars: 95 % bootstrap intervals"
 # Cell of systems that never change places.
 _NONE = "none"
 _SUPPORT = (
@@ -259,6 +272,138 @@ def _language_table(facts: "pandas.DataFrame") -> TextTable:
         "speaks of none and whose row has none.",
         columns=["system", "repeated", "vocabulary", "sentences", "most frequent", "earlier image"],
     )
+
+
+def draw_comparison(result: "Result", format: str, columns: Sequence[str] = ()) -> list[Path]:
+    """Draw the numbers of a comparison and their differences, and return the paths.
+
+    With two systems, the studies too: the values of one against those of the other.
+
+    Args:
+        format: "png", "svg" or "pdf".
+        columns: numbers that are drawn; see `TableSettings.columns`.
+
+    Raises: MissingDependency where matplotlib is not installed; InvalidSetting for unknown columns.
+    """
+    shown = {heading_of(each): each for each in chosen_numbers(numbers_in(result), columns)}
+    values = intervals_in(result.frame("systems"), "metric", "system", "value")
+    more = f" {DEMONSTRATION}" if is_demonstration(result.signatures.values()) else ""
+    paths = [result.folder / f"systems.{format}"]
+    counts = sorted({int(each["n"]) for each in shown.values()})
+    n = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+    panels = {heading: values[own["metric"]] for heading, own in shown.items()}
+    systems = [*next(iter(panels.values()))]
+    dot_plots(panels, paths[0], title="Systems", note=f"n = {n} studies; {_BARS}.{more}")
+    if "differences" in result.frames:
+        paths.append(result.folder / f"differences.{format}")
+        tests = result.frame("differences")
+        # Only tests of primary numbers are adjusted.
+        tests = tests.assign(
+            pair=tests["first"] + " − " + tests["second"], p=tests["adjusted_p"].fillna(tests["p"])
+        )
+        differences = intervals_in(tests, "metric", "pair", "difference")
+        panels = {heading: differences.get(own["metric"], {}) for heading, own in shown.items()}
+        hollow = {
+            heading: [
+                pair
+                for pair, p in tests[tests["metric"] == own["metric"]][["pair", "p"]].to_numpy()
+                if not is_different(panels[heading][pair], p)
+            ]
+            for heading, own in shown.items()
+        }
+        note = (
+            f"First minus second system; {_BARS}; hollow: not "
+            "significant at 5 % (paired permutation test, p adjusted by Benjamini-Hochberg where "
+            f"the number is a metric's primary one).{more}"
+        )
+        lines = {title: {"": 0.0} for title in panels}
+        title = "Paired differences"
+        dot_plots(panels, paths[-1], title=title, lines=lines, note=note, hollow=hollow)
+    if len(systems) == 2:
+        paths.append(result.folder / f"studies.{format}")
+        rows, (title, first) = result.rows(VALUES), next(iter(shown.items()))
+        # Values of the whole corpus have none of single studies: those of the metric are drawn.
+        column = first["of" if first["of_corpus"] else "metric"]
+        x, y = (rows.loc[rows["system"] == name, column].tolist() for name in systems)
+        scatter(
+            x,
+            y,
+            paths[-1],
+            title=title,
+            labels=(systems[0], systems[1]),
+            is_same_scale=True,
+            note=f"One dot a study; on the dashed line both systems have the same value.{more}",
+        )
+    return paths
+
+
+def paragraph(result: "Result") -> str:
+    """Return the paragraph of a methods section on a comparison."""
+    key = result.key
+    numbers = result.frame("systems").drop_duplicates("metric")
+    primary = numbers[numbers["primary"]]
+    titles = dict(zip(primary["of"], primary["title"], strict=True))
+    corpus = set(primary[primary["of_corpus"]]["of"])
+    systems = list(result.frame("texts")["system"])
+    parts = [
+        f"We compared {with_noun(len(systems), 'system')} ({', '.join(map(data, systems))}) on the "
+        f"same {with_noun(result.record['studies'], 'study')} with vlscore "
+        f"{data(result.record['vlscore'])}.",
+        *_of_baselines(systems, key.get("train") is not None),
+        *_of_empty_reports(result),
+        *on_metrics(result, titles, corpus),
+        on_intervals(key["resamples"], key.get("patient_column")),
+    ]
+    count = 0
+    if "differences" in result.frames:
+        tests = result.frame("differences")
+        count = int((tests["metric"].isin(primary["metric"]) & tests["p"].notna()).sum())
+    if count:
+        pairs = "every two systems"
+        if key.get("against"):
+            pairs = f"{data(key['against'])} and each other system"
+        if any(name.startswith(BASELINE) for name in systems):
+            pairs += ", but not between two baselines,"
+        parts.append(
+            f"Differences between {pairs} were tested by two-sided paired permutation tests "
+            f"{cite('randomization')} ({key['permutations']:,} permutations). p values were "
+            f"adjusted {cite('false-discovery-rate')} over {with_noun(count, 'test')} of the "
+            "metrics above; differences with an adjusted p below 0.05 whose interval excludes 0 "
+            "are called significant."
+        )
+    parts.append(f"The seed was {data(key['seed'])}.")
+    return joined(parts)
+
+
+def _of_baselines(systems: Sequence[str], is_trained: bool) -> list[str]:
+    """Return a sentence that says what each baseline among the systems is."""
+    reports = "the training reports" if is_trained else "the references of these studies"
+    what = {
+        "constant": f"the most frequent of {reports}",
+        "normal": f"the most frequent normal sentences of {reports}",
+        "random": f"one of {reports}, drawn at random",
+        "nearest-image": "the reference of the other study whose image is nearest in the space of "
+        "the encoder",
+    }
+    found = [
+        f"{BASELINE}{name} is {text}"
+        for name, text in what.items()
+        if f"{BASELINE}{name}" in systems
+    ]
+    return [f"Of the baselines, {'; '.join(found)}."] if found else []
+
+
+def _of_empty_reports(result: "Result") -> list[str]:
+    """Return a sentence on candidates that are empty, which are scored as they are."""
+    texts = result.frame("texts")
+    empty = texts[texts["empty"] > 0]
+    if not len(empty):
+        return []
+    counts = [
+        f"{count} of {data(name)}"
+        for name, count in zip(empty["system"], empty["empty"], strict=True)
+    ]
+    return [f"Empty candidates were scored as empty reports: {', '.join(counts)}."]
 
 
 PRESENTATION = Presentation(
