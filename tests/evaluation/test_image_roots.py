@@ -8,7 +8,7 @@ from tests.doubles import HashEncoder
 from tests.evaluation.samples import make_table
 from vlscore.data import Study, open_studies
 from vlscore.evaluation import compare, evaluate, open_sources
-from vlscore.evaluation.ratings.rated_reports import open_reports_to_judge
+from vlscore.evaluation.ratings.reports_to_judge import open_reports_to_judge
 from vlscore.metrics import Scorer
 
 

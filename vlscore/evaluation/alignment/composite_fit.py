@@ -20,13 +20,7 @@ from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
 from vlscore.evaluation.command_settings import IN_SAMPLE
 from vlscore.metrics import Composite, CompositeInput, digests_of
-from vlscore.stats import (
-    Interval,
-    TextTable,
-    correlation_interval,
-    text_table,
-    without_rounding,
-)
+from vlscore.stats import Interval, correlation_interval, without_rounding
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -119,17 +113,6 @@ def fit_composite(
         shown = f"composite, {name}" if name else f"composite ({IN_SAMPLE})"
         rows.append({"metric": shown, "weight": None, "tau_b": found, **counts})
     return composite, frame(rows), notes
-
-
-def composite_table(fitted: "DataFrame", rating: str) -> TextTable:
-    """Return the inputs of a composite, and its agreement with the raters."""
-    caption = (
-        f"tau_b with the raters' mean on the {fitted['n'][0]} pairs of {fitted['studies'][0]} "
-        "studies that have all values, 95 % bootstrap intervals over studies. Cross-validated: for "
-        "studies left out, by composites that were fitted to the others."
-    )
-    columns = ("metric", "weight", "tau_b", "n")
-    return text_table(f"A composite fitted to {rating}", fitted, caption, columns=columns)
 
 
 def _rated(

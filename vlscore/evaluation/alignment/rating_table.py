@@ -44,7 +44,7 @@ from vlscore.evaluation.alignment.rated_sets import (
     yes_or_no,
 )
 from vlscore.evaluation.ratings.sheet_files import KEY
-from vlscore.evaluation.ratings.sheet_reading import read_sheets
+from vlscore.evaluation.ratings.sheet_reading import FilledSheets
 
 # The rater of a table without raters.
 ONE_RATER = "rater"
@@ -70,7 +70,7 @@ _FOLDERS: Mapping[str, tuple[Callable[[Path], RatedPairs], Callable[..., bool], 
     "rexval": (read_rexval, all, (REPORTS, COUNTS)),
     "radevalx": (read_radevalx, all, tuple(RADEVALX)),
     "radpref": (read_radpref, any, (RADPREF_FOLDER, RADPREF_REPORTS)),
-    "sheets": (read_sheets, all, (KEY,)),
+    "sheets": (lambda folder: FilledSheets(folder).pairs, all, (KEY,)),
 }
 
 

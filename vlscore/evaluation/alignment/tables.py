@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vlscore.core import with_noun
-from vlscore.evaluation.alignment.composite_fit import composite_table
 from vlscore.evaluation.methods_text import cite, data, joined, on_intervals, on_metrics
 from vlscore.metrics import named_as_in_papers
 from vlscore.stats import (
@@ -74,8 +73,19 @@ def _tables(run: "Result") -> list[TextTable]:
     tables = alignment_tables(run.frames, run.record["ratings"])
     if "composite" in run.frames:
         # The answer to the command comes first.
-        tables.insert(0, composite_table(run.frames["composite"], run.key["fit"]))
+        tables.insert(0, _composite_table(run.frames["composite"], run.key["fit"]))
     return [named_as_in_papers(table) for table in tables]
+
+
+def _composite_table(fitted: "DataFrame", rating: str) -> TextTable:
+    """Return the inputs of a composite, and its agreement with the raters."""
+    caption = (
+        f"tau_b with the raters' mean on the {fitted['n'][0]} pairs of {fitted['studies'][0]} "
+        "studies that have all values, 95 % bootstrap intervals over studies. Cross-validated: for "
+        "studies left out, by composites that were fitted to the others."
+    )
+    columns = ("metric", "weight", "tau_b", "n")
+    return text_table(f"A composite fitted to {rating}", fitted, caption, columns=columns)
 
 
 def alignment_tables(frames: Frames, main: Sequence[str]) -> list[TextTable]:

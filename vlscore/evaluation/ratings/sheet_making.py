@@ -31,7 +31,7 @@ from vlscore.evaluation.ratings.questions import (
     Question,
     questions_of,
 )
-from vlscore.evaluation.ratings.rated_reports import open_reports_to_judge
+from vlscore.evaluation.ratings.reports_to_judge import open_reports_to_judge
 from vlscore.evaluation.ratings.sheet_files import (
     KEY,
     QUESTIONS,
@@ -173,7 +173,7 @@ def _named(items: Sequence[SheetItem], ask: str, settings: SheetSettings) -> lis
         studies = [studies[k] for k in rng.permutation(len(studies))[: settings.sample]]
     raters = _raters_of(sorted(studies), settings)
     drawn = [replace(item, raters=raters[item.study]) for item in items if item.study in raters]
-    found = _compared(drawn, rng) if ask == PREFERENCES else drawn
+    found = _comparisons(drawn, rng) if ask == PREFERENCES else drawn
     # Numbers are drawn last: sides alternate, and a name must not show which system is A.
     name, digits = "pair" if ask == PREFERENCES else "item", len(str(len(found)))
     return [
@@ -206,7 +206,7 @@ def _raters_of(studies: Sequence[str], settings: SheetSettings) -> dict[str, tup
     return found
 
 
-def _compared(selected: Sequence[SheetItem], rng: np.random.Generator) -> list[SheetItem]:
+def _comparisons(selected: Sequence[SheetItem], rng: np.random.Generator) -> list[SheetItem]:
     """Return the comparisons of every two reports of a study, each in the orders that are asked."""
     by_study: dict[str, list[SheetItem]] = {}
     for item in selected:

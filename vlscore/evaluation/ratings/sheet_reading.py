@@ -8,7 +8,7 @@ from typing import Any
 from vlscore.core import file_digest, finished_run
 from vlscore.data import columns_of, is_missing, name_of, read_rows
 from vlscore.errors import Failure, InvalidStudy, InvalidTable
-from vlscore.evaluation.alignment.rated_pairs import RatedPairs, RatingRow, rated_pairs
+from vlscore.evaluation.alignment.rated_pairs import RatingRow, rated_pairs
 from vlscore.evaluation.alignment.rated_sets import missing_columns
 from vlscore.evaluation.ratings.questions import COUNTS, DIMENSIONS, ERRORS, PREFERENCES
 from vlscore.evaluation.ratings.rater_agreement import preferences_of
@@ -24,11 +24,6 @@ from vlscore.evaluation.ratings.sheet_files import (
 )
 
 RANK = "preference rank"
-
-
-def read_sheets(folder: str | Path) -> RatedPairs:
-    """Return the ratings of a folder of sheets; see `FilledSheets`."""
-    return FilledSheets(folder).pairs
 
 
 class FilledSheets:
