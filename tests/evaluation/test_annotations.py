@@ -82,6 +82,6 @@ def test_a_second_run_asks_no_network_and_writes_the_same_bytes(
 def test_the_scorer_of_some_metrics_counts_with_the_whole(metrics, forgetful):
     forgetful()
     whole = Scorer(metrics=metrics, cache=False)
-    some = whole.of_some(metrics[:1])
+    some = whole.with_metrics(metrics[:1])
     assert some.memo is whole.memo
     assert some.memo.cache is None

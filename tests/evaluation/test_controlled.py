@@ -111,7 +111,7 @@ def test_a_run_writes_tables_and_is_not_done_twice(tmp_path):
     rows = "\n".join(f"r{k},{text}" for k, text in enumerate([*REPORTS, ""]))
     table.write_text(f"id,report\n{rows}\n", encoding="utf-8")
     scorer = Scorer(metrics="bleu-1,findings-f1")
-    options = {"sampling": SMALL, "observations": ("Pleural Effusion",)}
+    options = {"settings": SMALL, "observations": ("Pleural Effusion",)}
     run = controlled(open_reports(table), tmp_path / "out", scorer, **options)
     assert run.record["labelled_by"] == "rules of vlscore.findings"
     assert run.record["in_sample"] == ["findings-f1"]
@@ -124,6 +124,6 @@ def test_a_run_writes_tables_and_is_not_done_twice(tmp_path):
     assert again.content == run.content
     # What was written is read again, as labels of others.
     labelled = read_labelled(run.folder / "sentences.csv")
-    third = controlled(labelled, tmp_path / "third", scorer, sampling=SMALL)
+    third = controlled(labelled, tmp_path / "third", scorer, settings=SMALL)
     assert third.record["in_sample"] == []
     assert third.frame("separations").equals(run.frame("separations"))

@@ -337,17 +337,17 @@ def command_of(name: str, world: World) -> Command:
             {
                 "source": open_reports(world.further),
                 "scorer": texts,
-                "sampling": ControlledSettings(),
+                "settings": ControlledSettings(),
             },
             {
                 "source": open_reports(world.others),
                 "scorer": Scorer(metrics="bleu-1"),
                 "observations": ("Pleural Effusion",),
                 "text_policy": section,
-                "sampling.references": 9,
-                "sampling.candidates": 9,
-                "sampling.resamples": 99,
-                "sampling.seed": 1,
+                "settings.references": 9,
+                "settings.candidates": 9,
+                "settings.resamples": 99,
+                "settings.seed": 1,
             },
         ),
         "findings": lambda: Command(
@@ -596,7 +596,7 @@ def parameters_of(command: Command) -> set[str]:
     if command.table:
         names |= {f"{command.table}.{name}" for name in ("columns", "image_root", "limit")}
     for name, value in command.call.items():
-        if name in ("settings", "sampling"):
+        if name == "settings":
             names.remove(name)
             names |= {f"{name}.{field.name}" for field in dataclasses.fields(value)}
     return names
@@ -666,9 +666,8 @@ def test_a_second_call_names_what_differs(world, name, tmp_path, nothing_compute
 
 
 def _full_name(call: dict[str, Any], name: str) -> str:
-    for argument in ("settings", "sampling"):
-        if argument in call and name in {f.name for f in dataclasses.fields(call[argument])}:
-            return f"{argument}.{name}"
+    if "settings" in call and name in {f.name for f in dataclasses.fields(call["settings"])}:
+        return f"settings.{name}"
     return name
 
 

@@ -53,6 +53,6 @@ def test_claims_and_maps(study, tmp_path):
 def test_other_metrics_have_no_claims(study):
     scorer, image = study
     other = Scorer(scorer.embedder, metrics="clipscore,cosine")
-    found = explain_study(other.of_some(other.metrics[1:]), [image], "Edema.", "Edema.")
+    found = explain_study(other.with_metrics(other.metrics[1:]), [image], "Edema.", "Edema.")
     assert found.claims == []
     assert "claims" not in found.to_dict()

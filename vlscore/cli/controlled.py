@@ -30,7 +30,7 @@ def controlled(
     metrics: Names = ("bleu-4", "rouge-l", "findings-f1"),
     labelled: bool = False,
     observations: Names = (),
-    sampling: Annotated[
+    settings: Annotated[
         ControlledSettings, options(without=("references", "candidates"))
     ] = ControlledSettings(),
     rename: Rename = (),
@@ -69,7 +69,7 @@ def controlled(
             scorer,
             observations=observations or None,
             text_policy=encoding.section,
-            sampling=sampling,
+            settings=settings,
             overwrite=output.overwrite,
             on_phase=on_phase,
         )

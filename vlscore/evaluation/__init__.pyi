@@ -74,13 +74,13 @@ from .scored import BASELINE as BASELINE
 from .scoring.engines import OnRay as OnRay
 from .scoring.evaluate import evaluate as evaluate
 from .scoring.evaluate import join_parts as join_parts
-from .sensitivities.authors_tables import authors_tables as authors_tables
+from .sensitivities.changed_pairs import authors_tables as authors_tables
 from .sensitivities.changed_pairs import pairs_digest as pairs_digest
 from .sensitivities.changed_pairs import read_pairs as read_pairs
 from .sensitivities.changed_pairs import score_pairs as score_pairs
+from .sensitivities.image_swap import image_swap as image_swap
 from .sensitivities.kinds_noticed import COMPARISONS as COMPARISONS
 from .sensitivities.kinds_noticed import compare_kinds as compare_kinds
-from .sensitivities.kinds_noticed import image_swap as image_swap
 from .sensitivities.kinds_noticed import sensitivity_tables as sensitivity_tables
 from .sensitivities.sensitivity import sensitivity as sensitivity
 from .watches.day_store import watched_rows as watched_rows

@@ -195,7 +195,7 @@ class Scorer(Plan):
 
         return [*notes, *language_notes(distinct, readers)]
 
-    def of_some(self, metrics: Sequence[Metric]) -> "Scorer":
+    def with_metrics(self, metrics: Sequence[Metric]) -> "Scorer":
         """Return a scorer of some of these metrics, with the same encoder and policies."""
         source: EmbeddingTriples | StudyEmbedder | None = self.embedder
         if self.vectors is not None and Plan(metrics).needs.embeddings:
@@ -344,7 +344,7 @@ class Scorer(Plan):
         for lacking, own in groups.items():
             able = [m for m in self.metrics if not self._roles_of(m) & lacking]
             if able:
-                part = self.of_some(able)._score_whole([items[row] for row in own])
+                part = self.with_metrics(able)._score_whole([items[row] for row in own])
                 table = table.filled(part, own)
         return table
 

@@ -10,7 +10,7 @@ from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import image_swap
-from vlscore.evaluation.sensitivities.kinds_noticed import _donors
+from vlscore.evaluation.sensitivities.image_swap import _donors
 from vlscore.evaluation.study_images import images_by_study, no_images
 from vlscore.metrics import Scorer, vlscore
 

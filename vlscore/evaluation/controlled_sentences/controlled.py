@@ -76,7 +76,7 @@ def controlled(
     *,
     observations: tuple[str, ...] | None = None,
     text_policy: TextPolicy | str | None = None,
-    sampling: ControlledSettings | None = None,
+    settings: ControlledSettings | None = None,
     overwrite: bool = False,
     on_phase: OnPhase = no_phase,
 ) -> Result:
@@ -88,7 +88,7 @@ def controlled(
         scorer: the metrics, none of which looks at images.
         observations: of the reports' sentences.
         text_policy: which section of a report counts.
-        sampling: number of pairs from which every number is computed.
+        settings: number of pairs from which every number is computed.
         overwrite: replace earlier results.
         on_phase: called at the beginning of each phase: pairs of sentences, resampling.
 
@@ -96,7 +96,7 @@ def controlled(
         mean) and "counts" (sentences by observation and label); sentences.csv has the labels.
     Raises: InvalidSetting, FolderInUse.
     """
-    sampling, policy = sampling or ControlledSettings(), TextPolicy.named(text_policy)
+    settings, policy = settings or ControlledSettings(), TextPolicy.named(text_policy)
     key = {
         "command": "controlled",
         "sha256": source.sha256,
@@ -105,7 +105,7 @@ def controlled(
         "observations": observations,
         "section": policy.signature(),
         "metrics": {name: str(s) for name, s in scorer.signatures.items()},
-        "sampling": plain(sampling),
+        "sampling": plain(settings),
     }
 
     def compute(folder: Path) -> Content:
@@ -116,7 +116,7 @@ def controlled(
             sentences = label_sentences((report.text for report in reports), observations)
             notes = source.notes
         frames, further, signatures = compare_sentences(
-            scorer, sentences, sampling, on_phase=on_phase
+            scorer, sentences, settings, on_phase=on_phase
         )
         known = reading_by_own_rules(scorer) if sentences.labelled_by == OWN_RULES else set()
         return Content(
@@ -138,7 +138,7 @@ def controlled(
 def compare_sentences(
     scorer: Scorer,
     sentences: LabelledSentences,
-    sampling: ControlledSettings | None = None,
+    settings: ControlledSettings | None = None,
     *,
     on_phase: OnPhase = no_phase,
 ) -> "tuple[dict[str, DataFrame], list[str], dict[str, Any]]":
@@ -152,14 +152,14 @@ def compare_sentences(
     Raises: InvalidSetting for a metric that looks at images, for sentences have none, or where no
         observation has sentences to compare.
     """
-    sampling = sampling or ControlledSettings()
+    settings = settings or ControlledSettings()
     if scorer.needs.images:
         named = ", ".join(str(metric) for metric in scorer.metrics if metric.uses_image)
         raise InvalidSetting(
             f"{named or 'these metrics'} look at images, and sentences have none; name metrics of "
             "texts. `vlscore sensitivity` shows the same reports to metrics of images"
         )
-    pairs = _drawn_pairs(sentences, sampling)
+    pairs = _drawn_pairs(sentences, settings)
     used = list(dict.fromkeys(pairs["observation"]))
     notes = [
         f"{name} is left out: no two sentences state it, or no two do not"
@@ -174,7 +174,7 @@ def compare_sentences(
     on_pairs = on_phase("pairs of sentences", len(items))
     table = score_table(items, scorer.prepared(sentences.sentences), on_progress=on_pairs)
     cells, separations = [], []
-    options = {"resamples": sampling.resamples, "seed": sampling.seed}
+    options = {"resamples": settings.resamples, "seed": settings.seed}
     resampling = on_phase("resampling metrics", len(table.values))
     for done, (metric, values) in enumerate(table.values.items(), start=1):
         if lacking := int((~np.isfinite(values.columns[0])).sum()):
@@ -218,7 +218,7 @@ def reading_by_own_rules(scorer: Scorer) -> set[str]:
     return {str(metric) for metric in scorer.metrics if reads(metric)}
 
 
-def _drawn_pairs(sentences: LabelledSentences, sampling: ControlledSettings) -> "DataFrame":
+def _drawn_pairs(sentences: LabelledSentences, settings: ControlledSettings) -> "DataFrame":
     """Draw the pairs of sentences that are compared.
 
     Returns: observation; task, "" for a cell of the matrices; of and with, the cell's groups of
@@ -228,7 +228,7 @@ def _drawn_pairs(sentences: LabelledSentences, sampling: ControlledSettings) -> 
 
     rows: list[tuple[Any, ...]] = []
     for number_of, name in enumerate(sentences.labels):
-        rng = np.random.default_rng([sampling.seed, number_of])
+        rng = np.random.default_rng([settings.seed, number_of])
         groups = {label: sentences.places(name, group) for group, label in GROUPS.items()}
         sides = {side: sentences.places(name, *labels) for side, labels in SIDES.items()}
         if any(len(side) < 2 for side in sides.values()):
@@ -238,16 +238,16 @@ def _drawn_pairs(sentences: LabelledSentences, sampling: ControlledSettings) -> 
                 for with_, candidates in places.items():
                     rows += [
                         (name, "", of, with_, r, g, 0)
-                        for r in _some(rng, references, sampling.references)
-                        for g in _some(rng, candidates[candidates != r], sampling.candidates)
+                        for r in _some(rng, references, settings.references)
+                        for g in _some(rng, candidates[candidates != r], settings.candidates)
                     ]
-        half = max(sampling.candidates // 2, 1)
+        half = max(settings.candidates // 2, 1)
         present = set(sides["present"].tolist())
         for task, side_of in TASKS.items():
             references = np.concatenate(list(sides.values())) if side_of is None else sides[side_of]
             rows += [
                 (name, task, "", "", r, g, (side == "present") == (r in present))
-                for r in _some(rng, references, sampling.references)
+                for r in _some(rng, references, settings.references)
                 for side, candidates in sides.items()
                 for g in _some(rng, candidates[candidates != r], half)
             ]

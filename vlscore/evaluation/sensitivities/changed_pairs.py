@@ -1,28 +1,34 @@
-"""Pairs of an original report and a perturbed one: read, and scored."""
+"""Pairs of an original report and a perturbed one: read, and scored.
 
-from collections.abc import Mapping, Sequence
+The authors of the VLScore paper make their pairs by a script in the folder `perturbed_data` of
+their repository, which has one control file a kind: tables with the columns Path_frontal, gt and
+output, of MIMIC-CXR's reports. A table's name says its kind; "gt" is the report as it was and
+"output" the changed one.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import OnProgress, file_digest, no_progress, text_digest
-from vlscore.data import Study, TextPolicy, checked_limit, kind_of, read_rows, select
+from vlscore.data import (
+    Study,
+    TextPolicy,
+    checked_limit,
+    columns_of,
+    kind_of,
+    read_rows,
+    select,
+)
 from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.score_table import score_table
 from vlscore.evaluation.scored import Scored
-from vlscore.evaluation.sensitivities.authors_tables import (
-    COLUMNS,
-    authors_tables,
-    is_control_folder,
-    read_authors_rows,
-)
 from vlscore.evaluation.study_images import ImagesOf, no_images
-from vlscore.metrics import (
-    FLAGS,
-    Item,
-    Scorer,
-)
+from vlscore.metrics import FLAGS, Item, Scorer
+from vlscore.perturb import KINDS
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -32,6 +38,19 @@ _BOTH = ("original", "perturbed")
 # Ends of the columns of a metric.
 ENDS = tuple(f".{name}" for name in _BOTH)
 TRUNCATED = FLAGS[0]
+# Columns of the tables of the paper's authors: image, original and changed report.
+_AUTHORS_COLUMNS = ("Path_frontal", "gt", "output")
+# Part of a table's name, in small letters -> kind; "noninformative" is looked for before others.
+_AUTHORS_KINDS = {
+    "noninformative": "replace-uninformative",
+    "insignificant": "remove-insignificant",
+    "pathology": "remove-pathology",
+    "location": "change-location",
+    "severity": "change-severity",
+    "constant": "standard-normal",
+}
+# MIMIC-CXR's layout: .../p10000032/s50414267/DICOM_ID.jpg
+_AUTHORS_STUDY = re.compile(r"(?:^|[/\\])s(\d+)[/\\]")
 
 
 def read_pairs(place: str | Path, limit: int | None = None) -> "DataFrame":
@@ -49,11 +68,11 @@ def read_pairs(place: str | Path, limit: int | None = None) -> "DataFrame":
     """
     from pandas import DataFrame
 
-    if tables := _authors_tables(place):
+    if tables := authors_tables(place):
         rows = [
             row
             for path, kind in tables.items()
-            for row in islice(read_authors_rows(path, kind), checked_limit(limit))
+            for row in islice(_read_authors_rows(path, kind), checked_limit(limit))
         ]
         if not rows:
             raise InvalidTable(f"{place}: its tables hold no rows")
@@ -85,7 +104,7 @@ def pairs_digest(place: str | Path) -> str:
 
     Raises: InvalidTable as `read_pairs`.
     """
-    if tables := _authors_tables(place):
+    if tables := authors_tables(place):
         lines = [f"{path.name} {file_digest(path)}" for path in tables]
         return text_digest("\n".join(lines)).hex()
     return file_digest(pairs_file(place))
@@ -102,20 +121,70 @@ def images_of_pairs(pairs: "DataFrame", image_root: str | Path | None) -> dict[s
     return {study: Study(study, (root / image,)) for study, image in named}
 
 
-def _authors_tables(place: str | Path) -> dict[Path, str]:
+def authors_tables(place: str | Path) -> dict[Path, str]:
+    """Return the tables of the paper's authors in a folder, or the one at a path, with their kinds.
+
+    A .csv file with other columns is not one of their tables; a folder of `vlscore perturb` has
+    none.
+    """
     path = Path(place)
-    return {} if (path / _FILE).is_file() else authors_tables(path)
+    if (path / _FILE).is_file():
+        return {}
+    found = {}
+    for file in sorted(path.glob("*.csv")) if path.is_dir() else [path]:
+        kind = _kind_in(file)
+        is_table = file.is_file() and file.suffix == ".csv" and kind is not None
+        if is_table and set(_AUTHORS_COLUMNS) <= set(columns_of(file)):
+            found[file] = str(kind)
+    return found
+
+
+def _kind_in(file: Path) -> str | None:
+    """Return the kind of change that the name of an authors' file says."""
+    name = file.stem.lower()
+    return next((kind for part, kind in _AUTHORS_KINDS.items() if part in name), None)
+
+
+def _read_authors_rows(path: Path, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield the changes of one table of the paper's authors, with the path of the image.
+
+    A study's id is its number in MIMIC-CXR where the image's path has it, else the path. An empty
+    "output" is a report that states nothing.
+
+    Raises: InvalidTable naming the row without an image or a report.
+    """
+    known = KINDS[kind]
+    for row, record in read_rows(path):
+        if isinstance(record, str):
+            raise InvalidTable(f"{path}, row {row}: {record}")
+        entries = [record.get(name) for name in _AUTHORS_COLUMNS]
+        image, original, perturbed = (each if isinstance(each, str) else "" for each in entries)
+        for name, value in zip(_AUTHORS_COLUMNS, (image, original), strict=False):
+            if not value.strip():
+                raise InvalidTable(f'{path}, row {row}: "{name}" is empty')
+        study = _AUTHORS_STUDY.search(image)
+        yield {
+            "study_id": study[1] if study else image,
+            "kind": kind,
+            "is_significant": known.expected == "significant",
+            "original": original,
+            "perturbed": perturbed,
+            "category": known.category or None,
+            "image": image,
+        }
 
 
 def pairs_file(place: str | Path) -> Path:
     """Return the file of changes; raise InvalidTable where there is none."""
     path = Path(place)
     if path.is_dir():
-        if is_control_folder(path) and not (path / _FILE).is_file():
+        # Control files, of which the authors' script has made no tables yet.
+        has_controls = any(_kind_in(file) is not None for file in path.glob("*.csv"))
+        if has_controls and not (path / _FILE).is_file():
             raise InvalidTable(
                 f"{path} has control files of the VLScore paper's authors, but no table with the "
-                f"columns {', '.join(COLUMNS)}: make the tables with their repository's script, "
-                "and name the folder that it writes"
+                f"columns {', '.join(_AUTHORS_COLUMNS)}: make the tables with their repository's "
+                "script, and name the folder that it writes"
             )
         path = path / _FILE
     if not path.is_file():

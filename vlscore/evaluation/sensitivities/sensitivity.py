@@ -20,11 +20,8 @@ from vlscore.evaluation.sensitivities.changed_pairs import (
     read_pairs,
     score_pairs,
 )
-from vlscore.evaluation.sensitivities.kinds_noticed import (
-    compare_kinds,
-    has_every_value,
-    image_swap,
-)
+from vlscore.evaluation.sensitivities.image_swap import image_swap
+from vlscore.evaluation.sensitivities.kinds_noticed import compare_kinds, has_every_value
 from vlscore.evaluation.study_images import images_by_study, images_of
 from vlscore.metrics import (
     Scorer,

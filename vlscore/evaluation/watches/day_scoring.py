@@ -175,7 +175,7 @@ class Watcher:
         found = evaluate(
             table,
             work / "scores",
-            self.scorer if able == list(self.scorer.metrics) else self.scorer.of_some(able),
+            self.scorer if able == list(self.scorer.metrics) else self.scorer.with_metrics(able),
             keep=self._kept,
             workers=self.workers,
             keep_going=True,

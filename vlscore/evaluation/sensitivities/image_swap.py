@@ -1,0 +1,145 @@
+"""Whether the image counts: the same candidates with the right image, another study's, a black one.
+
+A metric that never looks at the image gives the same values and ranks.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vlscore.core import frame
+from vlscore.errors import InvalidSetting
+from vlscore.evaluation.sensitivities.changed_pairs import ENDS, score_pairs
+from vlscore.evaluation.sensitivities.kinds_noticed import WILCOXON
+from vlscore.evaluation.study_images import ImagesOf
+from vlscore.metrics import Scorer, find_metric
+from vlscore.stats import (
+    Interval,
+    benjamini_hochberg,
+    correlation_interval,
+    difference_of,
+    grouped_auc,
+    grouped_mean,
+    paired_p_value,
+    places_by_group,
+    without_rounding,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Array = NDArray[np.float64]
+
+
+def image_swap(
+    pairs: "DataFrame",
+    scorer: Scorer,
+    shown: ImagesOf,
+    *,
+    resamples: int = 2000,
+    seed: int = 0,
+    workers: int = 0,
+) -> "DataFrame":
+    """Compare the metrics of the image with another study's image, and with a black one.
+
+    `cosine`, which does not look at the image, is the control. The perturbed reports are the
+    candidates. All metrics are compared on the pairs that each has a value for, whatever the image.
+
+    Returns: a row a metric and image: right, wrong (mean values), shift (mean absolute change),
+        relative_shift (over the standard deviation of the values with the right image), preference
+        (chance that a candidate does better with the right image; ties count half),
+        rank_agreement (tau_b of all candidates), rank_agreement_within (of those of one study,
+        averaged over studies), detection_right and detection_wrong (areas under the ROC curve by
+        which the values tell significant from insignificant changes), test, p_value, adjusted_p.
+    Raises: InvalidSetting without images of two studies.
+    """
+    from vlscore.embedding import StudyViews
+
+    embedder = scorer.embedder
+    if embedder is None:
+        raise InvalidSetting("swapping images needs images: pass a table of studies")
+    looking = [m for m in scorer.metrics if m.uses_embeddings and m.uses_image]
+    control = [m for m in scorer.metrics if m.name == "cosine"] or [find_metric("cosine")]
+    scorer = scorer.with_metrics([*looking, *control])
+
+    def values(images: ImagesOf) -> "DataFrame":
+        scored = score_pairs(pairs, scorer, images, which=["perturbed"], workers=workers)
+        names = {name + ENDS[1]: name for name in scored.higher_is_better}
+        return scored.rows[[*names]].rename(columns=names)
+
+    right = values(shown)
+    donor = _donors(sorted(set(pairs["study_id"][np.isfinite(right).all(axis=1)])), seed)
+    black = embedder.embed_black()
+    wrong = {
+        "other study": values(lambda study: shown(donor.get(study, study))),
+        "black": values(lambda study: StudyViews((), vector=black)),
+    }
+    rows = np.all([np.isfinite(each).all(axis=1) for each in (right, *wrong.values())], axis=0)
+    if not rows.any():
+        raise InvalidSetting("none of the pairs could be embedded")
+    found = [
+        {
+            "metric": str(metric),
+            "signature": str(scorer.signatures[str(metric)]),
+            "image": image,
+            "pairs": int(rows.sum()),
+            **_swap(
+                right[str(metric)][rows].to_numpy(),
+                values_of[str(metric)][rows].to_numpy(),
+                metric.sign,
+                pairs[rows],
+                {"resamples": resamples, "seed": seed},
+            ),
+        }
+        for metric in scorer.metrics
+        for image, values_of in wrong.items()
+    ]
+    adjusted = benjamini_hochberg([each["p_value"] for each in found])
+    return frame({**each, "adjusted_p": float(p)} for each, p in zip(found, adjusted, strict=True))
+
+
+def _donors(studies: Sequence[str], seed: int) -> dict[str, str]:
+    """Return study -> the study whose image it is shown: the next one in a shuffled cycle."""
+    if len(studies) < 2:
+        raise InvalidSetting("swapping images needs two studies at least")
+    shuffled = np.random.default_rng(seed).permutation(len(studies)).tolist()
+    following = [*shuffled[1:], shuffled[0]]
+    return {studies[k]: studies[n] for k, n in zip(shuffled, following, strict=True)}
+
+
+def _swap(
+    right: Array, wrong: Array, sign: int, pairs: "DataFrame", options: Mapping[str, Any]
+) -> dict[str, Any]:
+    studies, significant = pairs["study_id"].tolist(), pairs["is_significant"].to_numpy(dtype=bool)
+    spread, moved = float(right.std()), np.abs(right - wrong)
+    better = np.sign(sign * difference_of(right, wrong)) / 2 + 0.5
+    within, means = {}, []
+    for study, rows in places_by_group(studies).items():
+        means.append((right[rows].mean(), wrong[rows].mean()))
+        own = (without_rounding(values[rows]) for values in (right, wrong))
+        x, y = (np.sign(values[:, None] - values) for values in own)
+        if (untied := float(np.abs(x).sum() * np.abs(y).sum())) > 0:
+            within[study] = float((x * y).sum()) / untied**0.5
+    p_value = paired_p_value(*np.transpose(means))
+    has_both = significant.any() and not significant.all()
+
+    def detection(values: Array) -> Interval | None:
+        return grouped_auc(-sign * values, significant, studies, **options) if has_both else None
+
+    return {
+        "right": grouped_mean(right, studies, **options),
+        "wrong": grouped_mean(wrong, studies, **options),
+        "shift": grouped_mean(moved, studies, **options),
+        "relative_shift": float(moved.mean() / spread) if spread > 0 else float("nan"),
+        "preference": grouped_mean(better, studies, **options),
+        "rank_agreement": correlation_interval(right, wrong, groups=studies, **options),
+        "rank_agreement_within": grouped_mean(list(within.values()), list(within), **options)
+        if within
+        else None,
+        "detection_right": detection(right),
+        "detection_wrong": detection(wrong),
+        "test": WILCOXON,
+        "p_value": p_value,
+    }
