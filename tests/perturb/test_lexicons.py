@@ -44,21 +44,19 @@ def _family(finding: lexicons.FalseFinding) -> frozenset[str]:
 
 def test_observations_that_tables_name_exist():
     known = set(load_lexicon().observations)
-    moves, grades, alike = lexicons.location_moves(), lexicons.severity_changes(), lexicons.alike()
-    named = {*moves.basal, *moves.one_sided, *moves.zones_of, *grades.opaque}
-    named |= {*alike.same, *alike.kin, *alike.no_pathology, *alike.generic, *alike.serious}
-    named |= lexicons.statements().compare.changing
+    named = {*lexicons.location_moves().zones_of, *lexicons.statements().compare.changing}
     named |= {name for finding in lexicons.false_findings() for name in finding.unless}
     assert named <= known, named - known
 
 
 def test_zones_of_levels_are_those_of_the_lexicon():
+    levels = set().union(*lexicons.location_moves().levels)
     zones = {
         match.entry.zone
-        for level in lexicons.alike().levels
+        for level in levels
         for match in load_lexicon().trie.find(load_lexicon().tokenize(level)).get("place", ())
     }
-    assert zones == set(lexicons.alike().levels)
+    assert zones == levels
 
 
 def test_equivalents_find_the_same():

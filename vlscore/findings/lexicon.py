@@ -75,7 +75,15 @@ class Observation(NamedTuple):
     after_treatment: bool = False
     old: bool = False
     by_bone: bool = False
+    same: frozenset[str] = frozenset()
+    kin: frozenset[str] = frozenset()
+    serious: bool = False
+    generic: bool = False
+    harmless: bool = False
     moves: bool | None = None
+    basal: bool = False
+    one_sided: bool = False
+    opaque: bool = False
     amount: bool = False
     degree: bool = True
     device: bool = False

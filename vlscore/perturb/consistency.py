@@ -28,7 +28,13 @@ from vlscore.findings import (
 )
 from vlscore.perturb.changed_report import ChangedReport, belies
 from vlscore.perturb.edits import Change, Edit, Effect, Meaning, apply_edits, with_capital
-from vlscore.perturb.lexicons import alike, begins_with, phrases_in, severity_changes, statements
+from vlscore.perturb.lexicons import (
+    begins_with,
+    location_moves,
+    phrases_in,
+    severity_changes,
+    statements,
+)
 from vlscore.perturb.parsed_report import ReadReport, are_kin, heights, may_be_one
 from vlscore.perturb.report_forms import harm
 
@@ -41,7 +47,7 @@ def _stated(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     for sentence, other in check.elsewhere:
         # "The lungs are clear" may become "otherwise clear", "the heart is normal" may not.
         is_general = other.observation not in names and (
-            other.normal or other.observation in alike().generic
+            other.normal or known[other.observation].generic
         )
         is_general = is_general and any(belies(denial, names) for denial in sentence.denials)
         if not is_general and any(may_be_one(other, finding) for finding in check.added):
@@ -191,7 +197,7 @@ def _of_same_region(check: ChangedReport) -> Iterator[Sentence]:
 def _height_moved(check: ChangedReport, meaning: Meaning) -> Iterator[str]:
     """No other sentence names the old height, or places the finding, its cause or sign there."""
     report = check.report
-    old = alike().levels.get(str(meaning.old), frozenset()) | {str(meaning.old)}
+    old = location_moves().height([str(meaning.old)]) | {str(meaning.old)}
     for sentence in check.others:
         if not sentence.findings and any(p.zone in old for p in report.places(sentence.index)):
             yield check.quoting(sentence, "another sentence names the old place")
@@ -294,7 +300,8 @@ def _no_content_left_out(check: ChangedReport, meaning: Meaning) -> Iterator[str
         # What is recommended answers to the sentence itself, or to those right before it.
         for near in check.report.sentences[max(0, sentence.index - 2) : sentence.index + 1]:
             stated = (f for f in near.findings if f.polarity is not Polarity.NEGATIVE)
-            if any(finding.observation in alike().serious for finding in stated):
+            known = load_lexicon().observations
+            if any(known[finding.observation].serious for finding in stated):
                 yield check.quoting(near, "it may recommend what to do about a serious finding")
 
 

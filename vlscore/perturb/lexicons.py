@@ -1,6 +1,6 @@
 """Lexicons under `perturbations/lexicons/` that only perturbations need, read and checked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -9,14 +9,10 @@ from vlscore.findings import Lexicon, MarkedWords, Match, Span, Token, load_lexi
 
 
 class Alike(NamedTuple):
-    """Relations between observations, and between zones; each name -> all that are like it."""
+    """Observation -> all that share a family with it; see `observations.toml`."""
 
     same: Mapping[str, frozenset[str]]
     kin: Mapping[str, frozenset[str]]
-    levels: Mapping[str, frozenset[str]]
-    no_pathology: frozenset[str]
-    generic: frozenset[str]
-    serious: frozenset[str]
 
 
 class LocationMoves(NamedTuple):
@@ -25,8 +21,12 @@ class LocationMoves(NamedTuple):
     sides: Mapping[str, str]
     zones: Mapping[str, tuple[str, ...]]
     zones_of: Mapping[str, Mapping[str, tuple[str, ...]]]
-    basal: frozenset[str]
-    one_sided: frozenset[str]
+    levels: tuple[frozenset[str], ...]
+
+    def height(self, zones: Iterable[str]) -> frozenset[str]:
+        """Return the zones at the height of some; none where they are at no height."""
+        own = frozenset(zones)
+        return frozenset().union(*(level for level in self.levels if not own.isdisjoint(level)))
 
 
 class SeverityChange(NamedTuple):
@@ -43,7 +43,6 @@ class SeverityChanges(NamedTuple):
     change: tuple[SeverityChange, ...]
     amounts: Mapping[str, str]
     opacity_words: frozenset[str]
-    opaque: frozenset[str]
     degrees: frozenset[str]
     degrees_not_before: tuple[str, ...]
     apart: frozenset[str]
@@ -193,19 +192,20 @@ def perturbation_table(name: str) -> dict[str, Any]:
 
 @cache
 def alike() -> Alike:
-    """Relations of alike.toml."""
-    table = perturbation_table("alike")
-    relations = {name: _relatives(table[name]) for name in ("same", "kin", "levels")}
-    return entry_of(Alike, table, "alike.toml", **relations)
+    """Return which observations share a family."""
+    known = load_lexicon().observations
+    return Alike(
+        _relatives({name: entry.same for name, entry in known.items()}),
+        _relatives({name: entry.kin for name, entry in known.items()}),
+    )
 
 
-def _relatives(families: list[list[str]]) -> dict[str, frozenset[str]]:
-    """Name -> all that share a family with it."""
-    found: dict[str, set[str]] = {}
-    for family in families:
-        for name in family:
-            found.setdefault(name, set()).update(family)
-    return {name: frozenset(relatives) for name, relatives in found.items()}
+def _relatives(families: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    return {
+        name: frozenset(other for other, others in families.items() if not own.isdisjoint(others))
+        for name, own in families.items()
+        if own
+    }
 
 
 @cache

@@ -19,7 +19,7 @@ from vlscore.findings import (
     extract,
     load_lexicon,
 )
-from vlscore.perturb.lexicons import alike, matches_in, phrases_in
+from vlscore.perturb.lexicons import alike, location_moves, matches_in, phrases_in
 
 _NUMBER = re.compile(r"(?:\(?\d{1,2}[.)],?|[-*•])\s*$")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z /&,()\-]{2,40}?[ \t]*:\s*(?:\(?\d{1,2}[.)]\s*)?$")
@@ -243,10 +243,11 @@ class ReadReport:
 
     def pathologies(self, sentence: Sentence) -> list[Finding]:
         """Return the sentence's positive findings, whose omission would be an error."""
-        known, left_out = load_lexicon().observations, alike().no_pathology
-        is_clinical = sentence.category is Category.CLINICAL
-        present = [f for f in sentence.findings if f.is_present and f.observation not in left_out]
-        return [f for f in present if is_clinical and known[f.observation].region != "outside"]
+        if sentence.category is not Category.CLINICAL:
+            return []
+        known = load_lexicon().observations
+        present = ((f, known[f.observation]) for f in sentence.findings if f.is_present)
+        return [f for f, own in present if not own.harmless and own.region != "outside"]
 
     def restatements(self, finding: Finding) -> list[Finding]:
         """Return other affirmed or uncertain mentions of what may be the same finding and place."""
@@ -292,8 +293,7 @@ def _on_two_sides(one: Finding, other: Finding) -> bool:
 
 def heights(finding: Finding) -> set[str]:
     """Return the zones of a finding, and those at the same height."""
-    levels = alike().levels
-    return set(finding.zones).union(*(levels.get(zone, frozenset()) for zone in finding.zones))
+    return {*finding.zones, *location_moves().height(finding.zones)}
 
 
 def bare(text: str) -> str:

@@ -27,7 +27,7 @@ def edit(path, old, new):
 def test_every_observation_has_a_concept_and_every_file_its_sources():
     tables = load_tables()
     assert tables.of_observation.keys() == tables.lexicon.observations.keys()
-    for name in ("concepts.toml", "relations.toml", "patients.toml", "positions.toml"):
+    for name in ("concepts.toml", "relations.toml", "positions.toml"):
         head = (FOLDER / name).read_text(encoding="utf-8").split("\n[[", 1)[0]
         assert "Sources" in head
     # The question to a language model is no table.
@@ -67,8 +67,8 @@ def test_a_users_tables_change_the_severity_and_the_name(folder):
             'name = "volume"',
             "these concepts do not exist: volume",
         ),
-        ("patients.toml", '"osteopenia"', '"osteopeny"', "these concepts do not exist: osteopeny"),
-        ("patients.toml", "raised = 1", "raise = 1", "patients.toml has an unknown key raise"),
+        ("concepts.toml", ', "osteopenia"', ', "osteopeny"', "concepts do not exist: osteopeny"),
+        ("concepts.toml", "raised = 1", "raise = 1", "patient has an unknown key raise"),
         ("concepts.toml", "device = true", 'device = "yes"', "'yes' is no bool"),
         ("concepts.toml", "by_bone = true", "by_bones = true", "unknown key by_bones"),
         ("concepts.toml", "good = [16, 70]", "good = [16]", "it needs 2 values"),

@@ -15,7 +15,7 @@ from vlscore.errors import InvalidLexicon
 from vlscore.findings import Lexicon, MarkedWords, RightDistance, load_lexicon
 
 FOLDER = Path(__file__).with_name("data")
-FILES = ("concepts.toml", "relations.toml", "patients.toml", "positions.toml", "words.toml")
+FILES = ("concepts.toml", "relations.toml", "positions.toml", "words.toml")
 
 
 Severity = Literal[1, 2, 3, 4, 5]
@@ -103,7 +103,7 @@ class _LevelsConfused(NamedTuple):
 
 
 class PatientRule(NamedTuple):
-    """A change of severity for some findings of some patients; see `patients.toml`."""
+    """A change of severity for some findings of some patients; see `concepts.toml`."""
 
     findings: frozenset[str]
     raised: int
@@ -260,8 +260,8 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
     confusable = [each["names"] for each in data["relations.toml"]["confusable"]]
     related = [name for each in relations.values() for r in each for name in (r.name, *r.of)]
     _require([*related, *chain(*confusable)], concepts, "relations.toml")
-    patients = entries_of(PatientRule, data["patients.toml"]["rule"], "patients.toml")
-    _require(chain(*(rule.findings for rule in patients)), concepts, "patients.toml")
+    patients = entries_of(PatientRule, data["concepts.toml"]["patient"], "concepts.toml, patient")
+    _require(chain(*(rule.findings for rule in patients)), concepts, "concepts.toml, patient")
     places = data["positions.toml"]
     positions = {
         each["name"]: entry_of(Position, each, "positions.toml", order=order)

@@ -24,7 +24,7 @@ from vlscore.perturb.edits import (
     in_case_of,
     replaced,
 )
-from vlscore.perturb.lexicons import alike, location_moves, matching_form, severity_changes
+from vlscore.perturb.lexicons import location_moves, matching_form, severity_changes
 from vlscore.perturb.parsed_report import ReadReport, topic_of
 from vlscore.perturb.registry import Kind
 
@@ -83,7 +83,7 @@ class ChangeLocation(Kind):
 def _other_side(source: ReadReport, finding: Finding, attribute: Attribute) -> Change | None:
     words = matching_form(attribute.span.of(source.text))
     moves = location_moves()
-    if words not in moves.sides or finding.observation in moves.one_sided:
+    if words not in moves.sides or load_lexicon().observations[finding.observation].one_sided:
         return None
     options = {old: (new,) for old, new in moves.sides.items()}
     other = Side.RIGHT if attribute.value == Side.LEFT else Side.LEFT
@@ -94,7 +94,7 @@ def _other_zone(
     source: ReadReport, finding: Finding, attribute: Attribute, chance: Chance
 ) -> Change | None:
     words = matching_form(attribute.span.of(source.text))
-    moves = location_moves()
+    moves, known = location_moves(), load_lexicon().observations
     # The moves for this finding, or for its interpretation in the same sentence.
     named = source.sentences[finding.sentence].findings
     tables = (moves.zones_of.get(other.observation, {}) for other in named)
@@ -104,7 +104,7 @@ def _other_zone(
         return None
     # A finding at the base may be named with one that occurs only there.
     is_tied = attribute.value == "base" and any(
-        f.observation in moves.basal and f.polarity is not Polarity.NEGATIVE for f in named
+        known[f.observation].basal and f.polarity is not Polarity.NEGATIVE for f in named
     )
     if words not in own and is_tied:
         return None
@@ -157,7 +157,7 @@ def _moved_in(
         (place.span, value)
         for place in source.places(index)
         for value in (place.side if axis is Axis.SIDE else place.zone,)
-        if value is not None and (axis is Axis.SIDE or value in alike().levels)
+        if value is not None and (axis is Axis.SIDE or location_moves().height([value]))
     ]
     spans = {
         place.span
@@ -245,7 +245,7 @@ def _can_be_regraded(source: ReadReport, finding: Finding, grade: Attribute) -> 
     preceding = matching_form(text[max(0, grade.span.start - 30) : grade.span.start])
     own, is_degree = load_lexicon().observations[finding.observation], words in table.degrees
     if (
-        (words in table.opacity_words and own.name not in table.opaque)
+        (words in table.opacity_words and not own.opaque)
         or (is_degree and not own.degree)
         or (is_degree and following.startswith(table.degrees_not_before))
         or following.startswith(table.not_before)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from vlscore.findings import Category, Finding, Polarity, Sentence, tokenize
+from vlscore.findings import Category, Finding, Polarity, Sentence, load_lexicon, tokenize
 from vlscore.perturb.edits import (
     Chance,
     Change,
@@ -89,7 +89,7 @@ def _denied_alone(source: ReadReport, sentence: Sentence) -> Finding | None:
         return None
     finding = sentence.findings[0]
     is_denied = finding.polarity is Polarity.NEGATIVE and not finding.normal
-    is_named = is_denied and finding.observation not in alike().generic
+    is_named = is_denied and not load_lexicon().observations[finding.observation].generic
     return finding if is_named and not source.is_joined(sentence.index) else None
 
 
