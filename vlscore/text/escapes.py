@@ -2,8 +2,11 @@
 
 import html
 import re
+from collections.abc import Callable
+from functools import partial
 
 from vlscore.text.stand_ins import BLANK, JOINER, LINE, line_end, shown_as
+from vlscore.text.tags import without_brackets, without_tags, without_thoughts
 
 # Each takes the line end behind it with it.
 _RETURN = re.compile(r"\r+\n?")
@@ -35,39 +38,16 @@ _STRING = re.compile(
 )
 
 
-def without_returns(text: str) -> str:
-    """Return the text with "\\n" alone at the ends of its lines."""
-    return _RETURN.sub(line_end, text)
-
-
-def without_escapes(text: str) -> str:
-    """Return the text without escapes of programming languages, of HL7 and of markdown."""
-    return _ESCAPE.sub(_unescaped, _LATEX_LINE.sub(line_end, text))
-
-
-def without_written_lines(text: str) -> str:
-    """Return the text with line ends for `_x000D_`, `%0A`, `=0A`, `^M`, `/n`, `||`, `~`."""
-    text = _CARET_LINE.sub(line_end, _OFFICE_LINE.sub(line_end, text))
-    for pattern in (_ENCODED_LINE, _SLASHED_LINE, _TILDE, _BARS):
-        text = pattern.sub(line_end, text)
-    return text
-
-
-def without_entities(text: str) -> str:
-    """Return the text with the characters for which entities of HTML stand."""
-    return _ENTITY.sub(_entity, text)
-
-
-def without_pieces(text: str) -> str:
-    """Return the text with whole words for pieces, and brackets for those of treebanks."""
-    text = _PIECE.sub(lambda match: JOINER * 3, text)
-    return _TREEBANK.sub(lambda m: ("(" if m.group(1) in "Ll" else ")") + BLANK * 4, text)
-
-
-def without_quotes(text: str) -> str:
+def _without_quotes(text: str) -> str:
     """Return lines "key: value" for an object of JSON, and lines for a list of strings."""
     is_quoted = _OBJECT.fullmatch(text) is not None or _QUOTED.fullmatch(text) is not None
     return _STRING.sub(_unquoted, text) if is_quoted else text
+
+
+def _without_pieces(text: str) -> str:
+    """Return the text with whole words for pieces, and brackets for those of treebanks."""
+    text = _PIECE.sub(lambda match: JOINER * 3, text)
+    return _TREEBANK.sub(lambda m: ("(" if m.group(1) in "Ll" else ")") + BLANK * 4, text)
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -93,3 +73,23 @@ def _unquoted(match: re.Match[str]) -> str:
     if len(match.group()) == 1:
         return LINE
     return f" {match.group(1) or match.group(2) or ''} "
+
+
+#: Each step and the signs without which it finds nothing, in the order in which programs nest them.
+STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
+    (("\r",), partial(_RETURN.sub, line_end)),
+    (("</", "<!--"), without_thoughts),
+    (('"', "'"), _without_quotes),
+    (("\\",), partial(_LATEX_LINE.sub, line_end)),
+    (("\\",), partial(_ESCAPE.sub, _unescaped)),
+    (("_x000",), partial(_OFFICE_LINE.sub, line_end)),
+    (("^M",), partial(_CARET_LINE.sub, line_end)),
+    (("%0", "=0"), partial(_ENCODED_LINE.sub, line_end)),
+    (("/n",), partial(_SLASHED_LINE.sub, line_end)),
+    (("~",), partial(_TILDE.sub, line_end)),
+    (("||", "//"), partial(_BARS.sub, line_end)),
+    (("<", "&lt;"), without_tags),
+    (("]",), without_brackets),
+    (("&",), partial(_ENTITY.sub, _entity)),
+    (("##", "@@", "B-", "b-"), _without_pieces),
+)

@@ -9,22 +9,13 @@ the rest of its characters: the plain form of "isn ' t" is "isn't" with two of t
 """
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 from vlscore.text.divided_words import with_whole_words
-from vlscore.text.escapes import (
-    without_entities,
-    without_escapes,
-    without_pieces,
-    without_quotes,
-    without_returns,
-    without_written_lines,
-)
+from vlscore.text.escapes import STEPS
 from vlscore.text.markdown import without_markdown
 from vlscore.text.stand_ins import BLANK, CHARACTERS, JOINER
-from vlscore.text.tags import without_brackets, without_tags, without_thoughts
 
 
 class PlainText(NamedTuple):
@@ -50,7 +41,7 @@ def plain_text(report: str) -> PlainText:
     cuts: tuple[int, ...] = ()
     if _ODD.search(text) is not None or any(sign in text for sign in _ODD_SIGNS):
         text = text.translate(CHARACTERS)
-        for signs, replace in _STEPS:
+        for signs, replace in STEPS:
             if any(sign in text for sign in signs):
                 text = replace(text)
         # Marks of markdown, and where its headings begin and end.
@@ -84,17 +75,3 @@ def _without_columns(text: str, report: str) -> str:
         return match.group() if report[start:end].isspace() else BLANK + JOINER * (end - start - 1)
 
     return _WIDE.sub(narrow, text)
-
-
-# Each step and the signs without which it finds nothing, in the order in which programs nest them.
-_STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
-    (("\r",), without_returns),
-    (("</", "<!--"), without_thoughts),
-    (('"', "'"), without_quotes),
-    (("\\",), without_escapes),
-    (("_x000", "%0", "=0", "^M", "/n", "~", "||", "//"), without_written_lines),
-    (("<", "&lt;"), without_tags),
-    (("]",), without_brackets),
-    (("&",), without_entities),
-    (("##", "@@", "B-", "b-"), without_pieces),
-)
