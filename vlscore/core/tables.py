@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -11,6 +12,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from vlscore.errors import InvalidLexicon
 
 Entry = TypeVar("Entry", bound=tuple[Any, ...])
+_hints_of = cache(get_type_hints)
 
 
 class TomlTable(dict[str, Any]):
@@ -49,7 +51,7 @@ def entry_of(kind: type[Entry], table: Mapping[str, Any], where: str, **made: An
     Raises: InvalidLexicon where a key is absent or unknown, or its value is of another type.
     """
     where = f"{where}: {table['name']!r}" if "name" in table else where
-    hints, defaults = get_type_hints(kind), kind._field_defaults  # type: ignore[attr-defined]
+    hints, defaults = _hints_of(kind), kind._field_defaults  # type: ignore[attr-defined]
     if unknown := sorted(table.keys() - hints.keys()):
         raise InvalidLexicon(
             f"{where} has an unknown key {', '.join(unknown)}; known: {', '.join(hints)}"
