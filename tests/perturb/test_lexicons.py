@@ -50,7 +50,7 @@ def test_observations_that_tables_name_exist():
 
 
 def test_zones_of_levels_are_those_of_the_lexicon():
-    levels = set().union(*lexicons.location_moves().levels)
+    levels = set().union(*lexicons.location_moves().same_height)
     zones = {
         match.entry.zone
         for level in levels

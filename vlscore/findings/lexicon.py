@@ -76,7 +76,7 @@ class Observation(NamedTuple):
     old: bool = False
     by_bone: bool = False
     same: frozenset[str] = frozenset()
-    kin: frozenset[str] = frozenset()
+    related: frozenset[str] = frozenset()
     serious: bool = False
     generic: bool = False
     harmless: bool = False

@@ -12,7 +12,7 @@ class Alike(NamedTuple):
     """Observation -> all that share a family with it; see `observations.toml`."""
 
     same: Mapping[str, frozenset[str]]
-    kin: Mapping[str, frozenset[str]]
+    related: Mapping[str, frozenset[str]]
 
 
 class LocationMoves(NamedTuple):
@@ -21,12 +21,12 @@ class LocationMoves(NamedTuple):
     sides: Mapping[str, str]
     zones: Mapping[str, tuple[str, ...]]
     zones_of: Mapping[str, Mapping[str, tuple[str, ...]]]
-    levels: tuple[frozenset[str], ...]
+    same_height: tuple[frozenset[str], ...]
 
     def height(self, zones: Iterable[str]) -> frozenset[str]:
         """Return the zones at the height of some; none where they are at no height."""
         own = frozenset(zones)
-        return frozenset().union(*(level for level in self.levels if not own.isdisjoint(level)))
+        return frozenset().union(*(level for level in self.same_height if not own.isdisjoint(level)))
 
 
 class SeverityChange(NamedTuple):
@@ -196,7 +196,7 @@ def alike() -> Alike:
     known = load_lexicon().observations
     return Alike(
         _relatives({name: entry.same for name, entry in known.items()}),
-        _relatives({name: entry.kin for name, entry in known.items()}),
+        _relatives({name: entry.related for name, entry in known.items()}),
     )
 
 

@@ -278,7 +278,7 @@ def may_be_one(one: Finding, other: Finding) -> bool:
 
 def are_kin(one: Finding, other: Finding) -> bool:
     """Return whether two mentions may be of the same finding or its cause, at the same place."""
-    return may_be_one(one, other) or _are_related(one, other, alike().kin)
+    return may_be_one(one, other) or _are_related(one, other, alike().related)
 
 
 def _are_related(one: Finding, other: Finding, relation: Mapping[str, frozenset[str]]) -> bool:
