@@ -26,7 +26,9 @@ class LocationMoves(NamedTuple):
     def height(self, zones: Iterable[str]) -> frozenset[str]:
         """Return the zones at the height of some; none where they are at no height."""
         own = frozenset(zones)
-        return frozenset().union(*(level for level in self.same_height if not own.isdisjoint(level)))
+        return frozenset().union(
+            *(level for level in self.same_height if not own.isdisjoint(level))
+        )
 
 
 class SeverityChange(NamedTuple):
