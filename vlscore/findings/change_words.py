@@ -49,7 +49,7 @@ def with_changes(
     kept += [s for s in simple if not any(s.first < c.last and c.first < s.last for c in kept)]
     kept.sort(key=lambda m: m.first)
     # Changes that are only wished for, or denied.
-    patterns = PatternMatcher(tokens, {"change": kept}, lexicon.lists)
+    patterns = PatternMatcher(tokens, {**found, "change": kept}, lexicon.lists)
     for first, last, head, rule in patterns.fitting(lexicon.rules["revise"]):
         kept[kept.index(head)] = _made(first, last, rule.row.value)
     kept = [m for m in kept if m.entry != "none"]

@@ -53,8 +53,9 @@ class FindingChange(NamedTuple):
 
 #: The topic of a statement about the whole examination: "no interval change".
 EXAMINATION = "examination"
-#: The topic of a statement about all findings of the sentence before: "Both have increased."
-_ALL = "all"
+#: The topics of statements about findings of the sentence before, which are lists of words: all of
+#: them ("both have increased"), the first and the last one ("the former", "the latter").
+_REFERRING = _ALL, _FIRST, _LAST = "of_all", "of_first", "of_last"
 #: The topic of a finding that the lexicon does not have.
 OTHER = "other"
 _SILENT = (Category.TECHNIQUE, Category.RECOMMENDATION, Category.COMMUNICATION, Category.HISTORY)
@@ -79,9 +80,8 @@ def changes_of(report: ReportFindings) -> tuple[FindingChange, ...]:
             continue
         for topic, change, span, number in sentence.comparisons:
             finding = None if number is None else sentence.findings[number]
-            if topic is None or topic == _ALL:
-                before = _findings_before(report, sentence)
-                for each in before if topic == _ALL else before[-1:]:
+            if topic is None or topic in _REFERRING:
+                for each in referred(report.sentences[: sentence.index], topic, span):
                     # What is compared already is another one of its kind.
                     is_open = each.change in (None, TemporalChange.UNCHANGED)
                     of = each.observation, change, span, sentence.index, each if is_open else None
@@ -96,10 +96,23 @@ def _is_device(finding: Finding | None) -> bool:
     return finding is not None and finding.chexpert == "Support Devices"
 
 
-def _findings_before(report: ReportFindings, sentence: Sentence) -> list[Finding]:
-    """Return the findings of the sentence before."""
-    before = report.sentences[sentence.index - 1].findings if sentence.index else ()
-    return [f for f in before if f.is_likely]
+def referred(before: Sequence[Sentence], topic: str | None, words: Span) -> list[Finding]:
+    """Return the findings of the sentences `before` of which a change without a finding is.
+
+    They are of the sentence right before, or of the one before a sentence that refers to them, too.
+    What has gone by these words is among them.
+    """
+    sentences = list(before[-2:])
+    while len(sentences) > 1 and not sentences[-1].findings and sentences[-1].comparisons:
+        sentences.pop()
+    if topic is not None and topic not in _REFERRING:
+        return []
+    found = [
+        f
+        for f in (sentences[-1].findings if sentences else ())
+        if f.is_likely or any(rule.span == words for rule in f.rules)
+    ]
+    return found if topic == _ALL else found[:1] if topic == _FIRST else found[-1:]
 
 
 def speaks_of_earlier(report: ReportFindings) -> bool:
@@ -166,12 +179,14 @@ class StatedChanges:
                 yield self._of_finding(number, max(own, key=lambda a: a.span.end - a.span.start))
         yield from self._shared_ahead()
         yield from self._shared_behind()
+        yield from self._shared_likewise(changes)
         for attribute in free:
             stating = [n for n, f in enumerate(self._findings) if attribute.span.overlaps(f.cue)]
             if not stating:
                 yield from self._without_finding(attribute)
             elif len(self._forms(*attribute.span)) > 1:  # not of "heart size is increased"
-                yield self._of_finding(stating[0], attribute)
+                for number in stating:
+                    yield self._of_finding(number, attribute)
 
     def _forms(self, start: int, end: int) -> list[str]:
         return [token.form for token in self._tokens if start <= token.start and token.end <= end]
@@ -248,6 +263,17 @@ class StatedChanges:
                 continue
             yield Comparison(other.observation, change, stated.span, number)
 
+    def _shared_likewise(self, changes: Sequence[Attribute]) -> Iterator[Comparison]:
+        """Find the changes that hold for a further finding: "edema has cleared, *as have* ..."."""
+        for words in self._found.get("likewise", ()):
+            start, end = self._tokens[words.first].start, self._tokens[words.last - 1].end
+            before = [a for a in changes if a.span.end <= start]
+            behind = [(n, f) for n, f in enumerate(self._findings) if f.span.start >= end]
+            for number, finding in behind if before else ():
+                if finding.change is not None or not finding.is_likely:
+                    break
+                yield self._of_finding(number, before[-1])
+
     def _unqualified(self, one: Finding, other: Finding) -> list[str]:
         """Return the words between two findings that say nothing of either."""
         qualified = [a.span for f in (one, other) for a in f.attributes]
@@ -279,10 +305,9 @@ class StatedChanges:
         around = [
             t for t in self._tokens if (t.end <= start or end <= t.start) and t.form[0].isalnum()
         ]
-        if not self._findings and len(around) <= _LONGEST_AROUND:
-            said = self._forms(0, end)
-            topic = None if self._lists["of_all"].isdisjoint(said) else _ALL
-            yield Comparison(topic, change, attribute.span)
+        of = [t for form in self._forms(0, end) for t in _REFERRING if form in self._lists[t]]
+        if not self._findings and (of[-1:] in ([_FIRST], [_LAST]) or len(around) <= _LONGEST_AROUND):
+            yield Comparison(of[-1] if of else None, change, attribute.span)
         elif change in ENLARGING:  # "no new abnormality": of what, nobody says
             yield Comparison(OTHER, change, attribute.span)
 

@@ -147,8 +147,13 @@ def _forward_end(
     return len(tokens)
 
 
-def lookalikes(found: dict[str, list[Match]], triggers: Sequence[Match]) -> list[Scope]:
-    """Return mentions described as an artifact or a shadow: denied, or uncertain with a hedge."""
+def lookalikes(
+    found: dict[str, list[Match]], triggers: Sequence[Match], cues: Sequence[tuple[int, int]]
+) -> list[Scope]:
+    """Return mentions described as an artifact or a shadow: denied, or uncertain with a hedge.
+
+    `cues` are the token ranges of the findings: the scope holds at least the last one before.
+    """
     result = []
     for match in found.get("lookalike", ()):
         before = [t for t in triggers if t.last <= match.first]
@@ -157,7 +162,9 @@ def lookalikes(found: dict[str, list[Match]], triggers: Sequence[Match]) -> list
             for t in triggers
         )
         trigger = match._replace(entry=_HEDGED_LOOKALIKE if hedged else _LOOKALIKE)
-        result.append(Scope(_backward_start([*before, match], len(before)), match.first, trigger))
+        start = _backward_start([*before, match], len(before))
+        nearest = max((first for first, last in cues if last <= match.first), default=start)
+        result.append(Scope(min(start, nearest), match.first, trigger))
     return result
 
 
@@ -176,7 +183,10 @@ def alternatives(
     denied = [t.last for t in triggers if t.entry.effect == "pseudo" and t.entry.ends_scope]
     result = []
     for (first, last), (next_first, next_last) in pairwise(places):
-        joint = [tokens[p].form for p in range(last, next_first)]
+        # "Effusion or thickening" is one phrase with two findings.
+        is_phrase = (first, last) == (next_first, next_last)
+        begin, end = (first, last) if is_phrase else (last, next_first)
+        joint = [tokens[p].form for p in range(begin, end)]
         if any(end <= first for end in denied):
             continue
         if (
@@ -185,9 +195,9 @@ def alternatives(
             or not (lists["subject_stops"] | lists["verbs_of_clauses"]).isdisjoint(joint)
         ):
             continue
-        at = last + next(p for p, form in enumerate(joint) if form in lists["or"])
-        begin = at - (at > last and joint[at - last - 1] in lists["and"])
-        trigger = Match(begin, at + 1, "trigger", _ALTERNATIVE)
+        at = begin + next(p for p, form in enumerate(joint) if form in lists["or"])
+        begin = at - (at > begin and joint[at - begin - 1] in lists["and"])
+        trigger = Match(begin, at + 1, "alternative", _ALTERNATIVE)
         result += [Scope(first, last, trigger), Scope(next_first, next_last, trigger)]
     return result
 
@@ -227,6 +237,7 @@ def _reaches(scope: Scope, first: int, last: int) -> bool:
     if rule.effect == "negated" and rule.forward and scope.trigger.layer == "trigger":
         begin = scope.trigger.first
     is_inside = first <= scope.trigger.first < scope.trigger.last < last
+    is_inside = is_inside and scope.trigger.layer != "alternative"
     return begin <= first and last <= scope.last and not is_inside
 
 
@@ -242,7 +253,7 @@ def assess(scope_list: Sequence[Scope], first: int, last: int) -> Assertion:
     elif not effects.isdisjoint(_DOUBT):
         polarity = Polarity.UNCERTAIN
     status = next((_STATUSES[e] for e in _STATUSES if e in effects), Status.CURRENT)
-    return Assertion(polarity, status, tuple(sorted(set(reaching), key=lambda t: t.first)))
+    return Assertion(polarity, status, tuple(sorted(dict.fromkeys(reaching), key=lambda t: t.first)))
 
 
 # Between a part of the chest and "no": "the pleural spaces (show) no acute abnormality".

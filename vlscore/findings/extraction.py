@@ -5,7 +5,7 @@ such as "this" to an earlier finding. `read_sentence` reads one sentence on its 
 lexicons, applies ConText, attaches attributes, and classifies the sentence.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from vlscore.errors import InvalidReport
 from vlscore.findings import context
 from vlscore.findings.attributes import attach, places_of
 from vlscore.findings.change_words import WORDS_OF_CHANGE, with_changes
-from vlscore.findings.changes import StatedChanges, speaks_of_earlier
+from vlscore.findings.changes import StatedChanges, referred, speaks_of_earlier
 from vlscore.findings.context import find_denials
 from vlscore.findings.layout import divide, head_of, headed, is_next_item
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
@@ -36,6 +36,7 @@ from vlscore.findings.types import (
     Sentence,
     Span,
     Status,
+    TemporalChange,
     shifted,
 )
 from vlscore.text import plain_text, split_sentences, with_doubts
@@ -160,16 +161,43 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
         triggers = context.find_triggers(tokens, found, lexicon)
         scopes = context.scopes(tokens, triggers, lexicon)
     if "lookalike" in found:
-        scopes = [*scopes, *context.lookalikes(found, triggers)]
+        scopes = [*scopes, *context.lookalikes(found, triggers, [m.cue for m in mentions])]
     findings = _findings(text, tokens, found, mentions, modifiers, triggers, scopes, lexicon)
     attributes = tuple(a for m in modifiers for a in m.attributes(tokens))
     changes = [a for a in attributes if a.axis is Axis.CHANGE]
     stated = StatedChanges(tokens, found, findings, lexicon)
     comparisons = tuple(stated.of(changes)) if changes else ()
+    findings = _without_gone(findings, comparisons)
     denials = find_denials(tokens, found, scopes, well, lexicon)
     asked = [match for layer in lexicon.marks for match in found.get(layer, ())]
     marks = tuple(_marks(text, tokens, asked, sizes, scopes)) if asked else ()
     return _Piece(tokens, found, findings, attributes, comparisons, denials, marks)
+
+
+def _without_gone(
+    findings: tuple[Finding, ...], comparisons: Sequence[Comparison]
+) -> tuple[Finding, ...]:
+    """Deny the findings that have resolved, by whatever words."""
+    gone = {c.finding: c.span for c in comparisons if c.change is TemporalChange.RESOLVED}
+    return tuple(_gone(f, gone[n]) if n in gone else f for n, f in enumerate(findings))
+
+
+def _deny_gone(sentences: list[Sentence], comparisons: Sequence[Comparison]) -> None:
+    """Deny the findings of earlier sentences of which a further one says that they have gone."""
+    for topic, change, words, _ in comparisons:
+        if change is not TemporalChange.RESOLVED:
+            continue
+        for finding in referred(sentences, topic, words):
+            before = sentences[finding.sentence]
+            findings = tuple(_gone(f, words) if f is finding else f for f in before.findings)
+            sentences[finding.sentence] = replace(before, findings=findings)
+
+
+def _gone(finding: Finding, words: Span) -> Finding:
+    if not finding.is_present:
+        return finding
+    rules = sorted((*finding.rules, Rule("context:negated", words)), key=lambda rule: rule.span)
+    return replace(finding, polarity=Polarity.NEGATIVE, rules=tuple(rules))
 
 
 _NOT_STATED = frozenset(("negated", "historical"))
@@ -304,7 +332,8 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     sentences: list[Sentence] = []
     for index, (start, words, category, head) in enumerate(_placed(report, lexicon)):
         sentence = shifted(read_sentence(words, category, lexicon, head), index, start)
-        if sentences and sentences[-1].findings and _refers_back(words, lexicon):
+        _deny_gone(sentences, sentence.comparisons)
+        if sentences and sentences[-1].findings and _opens_with(words, lexicon.lists["anaphors"]):
             sentences[-1] = _with_more(sentence, sentences[-1])
             sentence = _with_antecedent(sentence, sentences[-1], lexicon)
         sentences.append(sentence)
@@ -337,11 +366,21 @@ def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category,
     """Yield where each sentence begins, and its words, section and the head of its list."""
     sections, plain = Sections(report, lexicon), plain_text(report).text
     read, head, above, end = with_doubts(plain), "", "", 0
-    for _, start, stop in split_sentences(report):
+    for start, stop in _statements(report, read, lexicon):
         words = read[start:stop]
         head = (head_of(above, lexicon) or head) if is_next_item(plain[end:start]) else ""
         yield start, words, sections.category(end, Span(start, stop)), head
         above, end = words, stop
+
+
+def _statements(report: str, read: str, lexicon: Lexicon) -> list[tuple[int, int]]:
+    """Return where sentences begin and end; one with "so too the drain" goes on."""
+    statements: list[tuple[int, int]] = []
+    for _, start, stop in split_sentences(report):
+        if statements and _opens_with(read[start:stop], lexicon.lists["continuing"]):
+            start = statements.pop()[0]
+        statements.append((start, stop))
+    return statements
 
 
 @lru_cache(_REMEMBERED)
@@ -353,12 +392,10 @@ def _may_change(words: str, lexicon: Lexicon) -> bool:
     return amounts > 1 or not WORDS_OF_CHANGE.isdisjoint(found)
 
 
-def _refers_back(words: str, lexicon: Lexicon) -> bool:
-    """Return whether a sentence opens with a word for the finding of the sentence before."""
+def _opens_with(words: str, openings: frozenset[str]) -> bool:
+    """Return whether a sentence opens with one of certain words, or pairs of words."""
     opening = words[:_OPENING].lower().split()[:2]
-    if not opening:
-        return False
-    return not lexicon.lists["anaphors"].isdisjoint((" ".join(opening), opening[0]))
+    return bool(opening) and not openings.isdisjoint((" ".join(opening), opening[0]))
 
 
 def _with_more(sentence: Sentence, before: Sentence) -> Sentence:

@@ -295,6 +295,8 @@ def _load_changes(data: Mapping[str, Any], trie: PhraseTrie) -> None:
     for layer in ("earlier", "time", "unseen", "clause_end"):
         trie.add_all(layer, data[layer]["phrases"], layer)
     trie.add_all("time", map(str, _YEARS), "time")
+    if "likewise" in data:  # a lexicon that was frozen earlier lacks it
+        trie.add_all("likewise", data["likewise"]["phrases"], "likewise")
     for name, phrases in data["topic"].items():
         trie.add_all("topic", phrases, name)
 

@@ -142,10 +142,11 @@ class _Frames:
 
     def abnormal(self, states: Sequence[Match], direct: Sequence[Mention]) -> list[Mention]:
         """Subjects in an abnormal state."""
-        by_place: dict[tuple[int, int], dict[str, str]] = {}
+        by_place: dict[tuple[int, int], dict[str, list[str]]] = {}
         for state in states:
             subject_name, observation = state.entry
-            by_place.setdefault((state.first, state.last), {})[subject_name] = observation
+            wanted = by_place.setdefault((state.first, state.last), {})
+            wanted.setdefault(subject_name, []).append(observation)
         in_state = {position for first, last in by_place for position in range(first, last)}
         starts = {d.first for d in direct}
         mentions = []
@@ -162,7 +163,8 @@ class _Frames:
                 subject = self._after(last, wanted, in_state)
             if subject is not None:
                 name = next(name for name in subject.names if name in wanted)
-                mentions.append(_framed(wanted[name], subject, first, last, f"frame:{name}"))
+                for observation in wanted[name]:
+                    mentions.append(_framed(observation, subject, first, last, f"frame:{name}"))
         return mentions
 
     def called_normal(self) -> list[NormalSubject]:
@@ -188,7 +190,7 @@ class _Frames:
         is_before = not self._grammar["with"].isdisjoint(behind)
         return is_before or not self._grammar["copulas"].isdisjoint(before)
 
-    def _after(self, last: int, wanted: dict[str, str], in_state: set[int]) -> Subject | None:
+    def _after(self, last: int, wanted: dict[str, list[str]], in_state: set[int]) -> Subject | None:
         """Return the subject that a preceding state word qualifies: "elevated right hemidiaphragm".
 
         An adjective ("hilar") gives way to a noun further on ("calcified hilar granulomas").
@@ -223,7 +225,7 @@ class _Frames:
             or (joined and form in self._conjunctions)
         )
 
-    def _before(self, first: int, wanted: dict[str, str]) -> Subject | None:
+    def _before(self, first: int, wanted: dict[str, list[str]]) -> Subject | None:
         """Return the subject that a following state word qualifies: "the aorta is tortuous"."""
         for subject in reversed(self._subjects):
             if subject.last > first:
