@@ -157,9 +157,9 @@ def test_a_phrase_names_one_observation_unless_it_means_two() -> None:
         "pleuroparenchymal thickening",
         *(f"fibronodular{of}" for of in (" scarring", " change", " disease", " opacity")),
         *(
-            f"{pleural}effusion {joint} {thickening}"
+            f"{pleural}effusion {joint}{thickening}"
             for pleural in ("", "pleural ")
-            for joint in ("versus", "vs", "or", "and or", "and")
+            for joint in ("versus ", "vs ", "or ", "and or ", "and ", ", ", ", or ", "")
             for thickening in ("thickening", "pleural thickening")
         ),
     }

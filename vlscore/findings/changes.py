@@ -182,6 +182,10 @@ class StatedChanges:
         yield from self._shared_likewise(changes)
         for attribute in free:
             stating = [n for n, f in enumerate(self._findings) if attribute.span.overlaps(f.cue)]
+            if any(self._findings[n].cue.covers(attribute.span) for n in stating) and (
+                attribute.value == TemporalChange.RESOLVED
+            ):
+                continue  # "the breast has been removed" is what is found
             if not stating:
                 yield from self._without_finding(attribute)
             elif len(self._forms(*attribute.span)) > 1:  # not of "heart size is increased"

@@ -172,9 +172,19 @@ class _Frames:
         return [
             (subject, name, word)
             for word in self._normals
-            for subject in self._normal_after(word) or self._normal_before(word)
+            for subject in self._called_normal_by(word)
             for name in subject.names
         ]
+
+    def _called_normal_by(self, word: Match) -> list[Subject]:
+        """Return the subjects that one word calls normal.
+
+        In "lungs clear, heart normal" it ends a clause, and is of the subject before.
+        """
+        ends = self._forms[word.last : word.last + 1] in ([], [","], ["."], [";"])
+        if ends and any(subject.last == word.first for subject in self._subjects):
+            return self._normal_before(word)
+        return self._normal_after(word) or self._normal_before(word)
 
     def denied_by(self, well: NormalSubject) -> list[Mention]:
         """Return the observations that the normality of a subject denies, each as a mention."""
