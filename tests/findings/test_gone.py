@@ -36,7 +36,7 @@ def test_what_has_gone_is_denied_and_resolved_whatever_the_words(gone):
         assert resolved(text) == {"pleural_effusion"}, text
 
 
-@pytest.mark.parametrize(("device", "out"), product(("chest tube", "left drain", "PICC"), OUT))
+@pytest.mark.parametrize(("device", "out"), [*product(("chest tube", "left drain", "PICC"), OUT)])
 def test_a_device_that_is_out_is_not_there(device, out):
     text = f"The {device} {out}."
     assert chexpert_labels(text)[DEVICES] == 0

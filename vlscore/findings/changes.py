@@ -310,7 +310,9 @@ class StatedChanges:
             t for t in self._tokens if (t.end <= start or end <= t.start) and t.form[0].isalnum()
         ]
         of = [t for form in self._forms(0, end) for t in _REFERRING if form in self._lists[t]]
-        if not self._findings and (of[-1:] in ([_FIRST], [_LAST]) or len(around) <= _LONGEST_AROUND):
+        if not self._findings and (
+            of[-1:] in ([_FIRST], [_LAST]) or len(around) <= _LONGEST_AROUND
+        ):
             yield Comparison(of[-1] if of else None, change, attribute.span)
         elif change in ENLARGING:  # "no new abnormality": of what, nobody says
             yield Comparison(OTHER, change, attribute.span)

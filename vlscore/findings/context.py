@@ -253,7 +253,9 @@ def assess(scope_list: Sequence[Scope], first: int, last: int) -> Assertion:
     elif not effects.isdisjoint(_DOUBT):
         polarity = Polarity.UNCERTAIN
     status = next((_STATUSES[e] for e in _STATUSES if e in effects), Status.CURRENT)
-    return Assertion(polarity, status, tuple(sorted(dict.fromkeys(reaching), key=lambda t: t.first)))
+    return Assertion(
+        polarity, status, tuple(sorted(dict.fromkeys(reaching), key=lambda t: t.first))
+    )
 
 
 # Between a part of the chest and "no": "the pleural spaces (show) no acute abnormality".

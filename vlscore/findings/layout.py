@@ -247,8 +247,8 @@ class _LayoutReader:
         is_finding = "mention" in named or any(m.entry[0] in parts for m in named.get("state", ()))
         end = next((p for p, t in enumerate(value) if t.form in self._clause_joints), len(value))
         if any(m.first < end for m in said.get("mention", ())) and not self._denies(value[:end]):
-            # The value is a sentence of its own: a label that names a finding is its title, unless it
-            # says where or how much.
+            # The value is a sentence of its own: a label that names a finding is its title,
+            # unless it says where or how much.
             if is_finding and {"severity", "place"}.isdisjoint(named):
                 return value
             is_part = "subject" in named and not is_finding
