@@ -167,7 +167,8 @@ def main() -> None:
     both = found[BOTH]
     orders = check_orders(read_cases(options.folder / "radjudge.json"), metrics)
     # Beside the metrics, so that their tests stay those of metrics.
-    alone = compare_with_raters({GENERATOR: generator_alone(pairs)}, pairs, resamples=RESAMPLES)
+    settings = AlignmentSettings(resamples=RESAMPLES)
+    alone = compare_with_raters({GENERATOR: generator_alone(pairs)}, pairs, settings)
     with_generator = pd.concat([both["agreements"], alone["agreements"]])
     shown = {**found, BOTH: {"agreements": with_generator}}
     tables = [

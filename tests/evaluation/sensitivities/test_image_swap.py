@@ -9,10 +9,12 @@ from tests.evaluation.sensitivities.samples import make_pairs, write_studies
 from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation import image_swap
+from vlscore.evaluation import SensitivitySettings, image_swap
 from vlscore.evaluation.sensitivities.image_swap import _donors
 from vlscore.evaluation.study_images import images_by_study, no_images
 from vlscore.metrics import Scorer, vlscore
+
+FEW = SensitivitySettings(resamples=50)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def embedder():
 
 
 def test_a_metric_that_ignores_the_image_does_not_move(pairs, shown, embedder):
-    swaps = image_swap(pairs, Scorer(embedder, metrics="cosine"), shown, resamples=50)
+    swaps = image_swap(pairs, Scorer(embedder, metrics="cosine"), shown, FEW)
     for row in swaps.to_dict("records"):
         assert (row["shift"], row["relative_shift"], row["preference"]) == (0, 0, 0.5)
         assert row["rank_agreement"] == pytest.approx(1)
@@ -43,7 +45,7 @@ def test_a_metric_that_ignores_the_image_does_not_move(pairs, shown, embedder):
 
 
 def test_a_metric_of_the_image_alone_keeps_no_rank(pairs, shown, embedder):
-    swaps = image_swap(pairs, Scorer(embedder, metrics="clipscore"), shown, resamples=50)
+    swaps = image_swap(pairs, Scorer(embedder, metrics="clipscore"), shown, FEW)
     assert list(swaps["metric"]) == ["clipscore", "clipscore", "cosine", "cosine"]
     assert list(swaps["image"][:2]) == ["other study", "black"]
     assert (swaps["shift"][:2] > 0).all()
@@ -52,7 +54,7 @@ def test_a_metric_of_the_image_alone_keeps_no_rank(pairs, shown, embedder):
 
 
 def test_values_are_those_of_the_kernel(pairs, shown, embedder):
-    swaps = image_swap(pairs, Scorer(embedder, metrics="vlscore"), shown, resamples=50)
+    swaps = image_swap(pairs, Scorer(embedder, metrics="vlscore"), shown, FEW)
     black = swaps.to_dict("records")[1]
     images = embedder.embed_studies([shown(name) for name in pairs["study_id"]]).vectors
     g, r = (embedder.embed_texts(list(pairs[name])).vectors for name in ("perturbed", "original"))
@@ -81,7 +83,7 @@ def test_studies_without_image_are_left_out_of_the_swap(pairs, shown, embedder):
     def lacking(study):
         return None if study == "2" else shown(study)
 
-    swaps = image_swap(pairs, Scorer(embedder, metrics="vlscore"), lacking, resamples=50)
+    swaps = image_swap(pairs, Scorer(embedder, metrics="vlscore"), lacking, FEW)
     assert np.isfinite(swaps["shift"]).all()
     assert set(swaps["pairs"]) == {42}
 

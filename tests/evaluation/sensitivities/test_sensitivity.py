@@ -36,7 +36,7 @@ def table(tmp_path):
 def noticed(pairs, metrics, resamples=20, **options):
     """The frames of some metrics of texts, and the scored pairs."""
     scored = score_pairs(pairs, Scorer(metrics=metrics, **options))
-    return compare_kinds(pairs, scored, resamples=resamples), scored
+    return compare_kinds(pairs, scored, SensitivitySettings(resamples=resamples)), scored
 
 
 def run_into(out, pairs, table, metrics="vlscore,cosine,bleu-1", format="csv", **options):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from vlscore.core import OnPhase, frame, no_phase
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, mean_of_raters
+from vlscore.evaluation.command_settings import AlignmentSettings
 from vlscore.stats import (
     CORRELATIONS,
     UNDEFINED,
@@ -44,11 +45,9 @@ Record = dict[str, Any]
 def compare_with_raters(
     values: Mapping[str, Array],
     pairs: RatedPairs,
+    settings: AlignmentSettings | None = None,
     *,
     higher_is_better: Mapping[str, bool] | None = None,
-    level: float = 0.95,
-    resamples: int = 1000,
-    seed: int = 0,
     on_phase: OnPhase = no_phase,
 ) -> "dict[str, DataFrame]":
     """Compare metrics with raters.
@@ -58,8 +57,8 @@ def compare_with_raters(
 
     Args:
         values: name of a metric -> (n,) values, nan where there is none.
+        settings: of the bootstrap.
         higher_is_better: name -> direction; default: larger is better.
-        level, resamples, seed: of the bootstrap.
         on_phase: called at the beginning of the resampling, which takes most of the time.
 
     Returns:
@@ -81,15 +80,14 @@ def compare_with_raters(
     for name, each in values.items():
         if each.shape != (len(pairs),):
             raise InvalidSetting(f"{name} has values of shape {each.shape} for {len(pairs)} pairs")
-    better = higher_is_better or {}
+    settings, better = settings or AlignmentSettings(), higher_is_better or {}
     oriented = {n: each if better.get(n, True) else -each for n, each in values.items()}
-    options = {"level": level, "resamples": resamples, "seed": seed}
     found: dict[str, list[Record]] = {
         name: [] for name in ("agreements", "differences", "raters", "ceilings")
     }
     advance = on_phase("resampling", 4)
     if pairs.meaning != "ranks":
-        resampled = _ResampledPairs(pairs, level, resamples, seed)
+        resampled = _ResampledPairs(pairs, settings)
         found["agreements"], found["differences"] = _of_means(oriented, pairs, resampled)
         advance(1, 0)
         found["raters"] = _per_rater(oriented, pairs, resampled)
@@ -98,7 +96,7 @@ def compare_with_raters(
             _ceiling(name, each, resampled) for name, each in pairs.ratings.items()
         ]
         advance(3, 0)
-    found["rankings"] = _rankings(oriented, pairs, options)
+    found["rankings"] = _rankings(oriented, pairs, settings)
     advance(4, 0)
     return {name: frame(rows) for name, rows in found.items()}
 
@@ -106,13 +104,11 @@ def compare_with_raters(
 class _ResampledPairs:
     """Weights of the pairs in the resamples that all numbers use; the first is the sample."""
 
-    def __init__(self, pairs: RatedPairs, level: float, resamples: int, seed: int) -> None:
-        self._studies, self._level = np.asarray(pairs.studies, dtype=str), level
-        by_pair, by_study = (
-            drawn_weights(len(pairs), groups, resamples=resamples, seed=seed)
-            for groups in (None, pairs.studies)
-        )
-        self.by_pair, self.by_study = by_pair, by_study
+    def __init__(self, pairs: RatedPairs, settings: AlignmentSettings) -> None:
+        self._studies, self._level = np.asarray(pairs.studies, dtype=str), settings.level
+        drawn = {"resamples": settings.resamples, "seed": settings.seed}
+        self.by_pair = drawn_weights(len(pairs), None, **drawn)
+        self.by_study = drawn_weights(len(pairs), pairs.studies, **drawn)
 
     def count_studies(self, present: NDArray[np.bool_]) -> int:
         """Return the number of studies of the rows that are present."""
@@ -237,7 +233,7 @@ def _mean(drawn: Array) -> Array:
 
 
 def _rankings(
-    metrics: Mapping[str, Array], pairs: RatedPairs, options: Mapping[str, Any]
+    metrics: Mapping[str, Array], pairs: RatedPairs, settings: AlignmentSettings
 ) -> list[Record]:
     """Compare metrics, and other raters, with single raters on every two candidates of a study.
 
@@ -261,18 +257,18 @@ def _rankings(
             x = without_rounding(x)
             ordered = np.broadcast_to(np.sign(x[first] - x[second]), rated.shape)
             found.append(
-                {"metric": metric, "rating": rating, **_ranked(ordered, rated, studies, options)}
+                {"metric": metric, "rating": rating, **_ranked(ordered, rated, studies, settings)}
             )
         others = list(permutations(range(len(pairs.raters)), 2))
         if others:
             ones, twos = (list(each) for each in zip(*others, strict=True))
-            row = _ranked(rated[ones], rated[twos], studies, options)
+            row = _ranked(rated[ones], rated[twos], studies, settings)
             found.append({"metric": ANOTHER_RATER, "rating": rating, **row})
     return found
 
 
 def _ranked(
-    ordered: Array, rated: Array, studies: NDArray[np.str_], options: Mapping[str, Any]
+    ordered: Array, rated: Array, studies: NDArray[np.str_], settings: AlignmentSettings
 ) -> Record:
     usable = _there(ordered, rated)
     a, b = ordered[usable], rated[usable]
@@ -282,7 +278,10 @@ def _ranked(
     def share(values: Array, of: NDArray[np.str_]) -> Interval:
         if not len(values):
             return UNDEFINED
-        return grouped_mean(values, of.tolist(), **options)
+        return grouped_mean(
+            values, of.tolist(),
+            level=settings.level, resamples=settings.resamples, seed=settings.seed,
+        )  # fmt: skip
 
     right = np.where(a == 0, 0.5, (a == b).astype(np.float64))
     return {

@@ -111,10 +111,12 @@ def align(
             scored = scored.filled(read)
         about += scored.notes
         frames = compare_with_raters(
-            scored.values, pairs, higher_is_better=scored.higher_is_better,
-            level=settings.level, resamples=settings.resamples, seed=settings.seed,
+            scored.values,
+            pairs,
+            settings,
+            higher_is_better=scored.higher_is_better,
             on_phase=on_phase,
-        )  # fmt: skip
+        )
         frames["metrics"] = scored.counts()
         about += _reversed_notes(frames, pairs, read)
         if settings.fit is not None:
@@ -319,10 +321,12 @@ def _fit(
             "vlscore computes, and not of composites"
         )
     composite, frames["composite"], left_out = fit_composite(
-        {name: each for name, each in scored.values.items() if name in names}, pairs,
-        settings.fit or "", higher_is_better=scored.higher_is_better,
-        signatures=scored.signatures, resamples=settings.resamples, seed=settings.seed,
-    )  # fmt: skip
+        {name: each for name, each in scored.values.items() if name in names},
+        pairs,
+        settings,
+        higher_is_better=scored.higher_is_better,
+        signatures=scored.signatures,
+    )
     notes += left_out
     write_composite(folder / COMPOSITE, composite)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vlscore.core import frame
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
-from vlscore.evaluation.command_settings import IN_SAMPLE
+from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings
 from vlscore.metrics import Composite, CompositeInput, digests_of
 from vlscore.stats import Interval, correlation_interval, without_rounding
 
@@ -36,12 +36,10 @@ _NOTHING = 1e-9
 def fit_composite(
     values: Mapping[str, Array],
     pairs: RatedPairs,
-    rating: str,
+    settings: AlignmentSettings,
     *,
     higher_is_better: Mapping[str, bool] | None = None,
     signatures: Mapping[str, object] | None = None,
-    resamples: int = 1000,
-    seed: int = 0,
 ) -> "tuple[Composite, DataFrame, list[str]]":
     """Fit a composite to the raters' mean of one rating.
 
@@ -50,11 +48,9 @@ def fit_composite(
 
     Args:
         values: metric, as the registry finds it again -> (n,) values.
-        rating: as in "total errors".
+        settings: `fit` names the rating, `seed` draws the folds, too.
         higher_is_better: metric -> direction; default: larger is better.
         signatures: metric -> what its values depend on.
-        resamples: of the bootstrap.
-        seed: of the bootstrap and of the folds.
 
     Returns: the composite; a row for each input, with its weight and its tau_b alone, and for the
         composite: cross-validated, for studies left out, and on the pairs that it was fitted to, an
@@ -62,6 +58,7 @@ def fit_composite(
     Raises: InvalidSetting for an unknown rating, for ranks, for pairs of fewer than four
         studies, or where no metric is left.
     """
+    rating, seed = settings.fit or "", settings.seed
     signs = {n: 1 if (higher_is_better or {}).get(n, True) else -1 for n in values}
     y, there, studies = _rated(values, pairs, rating)
     varying = [name for name in values if np.ptp(without_rounding(values[name][there])) > 0]
@@ -76,7 +73,9 @@ def fit_composite(
     weights = simplex_weights(z, target, ridge)
 
     def tau(values: Array) -> Interval:
-        return correlation_interval(values, y, groups=studies, resamples=resamples, seed=seed)
+        return correlation_interval(
+            values, y, groups=studies, resamples=settings.resamples, seed=seed
+        )
 
     validated = tau(held_out)
     columns = zip(varying, means.tolist(), deviations.tolist(), weights.tolist(), strict=True)

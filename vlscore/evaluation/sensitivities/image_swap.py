@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from vlscore.core import frame
 from vlscore.errors import InvalidSetting
+from vlscore.evaluation.command_settings import SensitivitySettings
 from vlscore.evaluation.sensitivities.changed_pairs import ENDS, score_pairs
-from vlscore.evaluation.sensitivities.kinds_noticed import WILCOXON
+from vlscore.evaluation.sensitivities.kinds_noticed import WILCOXON, drawn_by
 from vlscore.evaluation.study_images import ImagesOf
 from vlscore.metrics import Scorer, find_metric
 from vlscore.stats import (
@@ -37,9 +38,8 @@ def image_swap(
     pairs: "DataFrame",
     scorer: Scorer,
     shown: ImagesOf,
+    settings: SensitivitySettings | None = None,
     *,
-    resamples: int = 2000,
-    seed: int = 0,
     workers: int = 0,
 ) -> "DataFrame":
     """Compare the metrics of the image with another study's image, and with a black one.
@@ -60,6 +60,7 @@ def image_swap(
     embedder = scorer.embedder
     if embedder is None:
         raise InvalidSetting("swapping images needs images: pass a table of studies")
+    options = drawn_by(settings)
     looking = [m for m in scorer.metrics if m.uses_embeddings and m.uses_image]
     control = [m for m in scorer.metrics if m.name == "cosine"] or [find_metric("cosine")]
     scorer = scorer.with_metrics([*looking, *control])
@@ -70,7 +71,7 @@ def image_swap(
         return scored.rows[[*names]].rename(columns=names)
 
     right = values(shown)
-    donor = _donors(sorted(set(pairs["study_id"][np.isfinite(right).all(axis=1)])), seed)
+    donor = _donors(sorted(set(pairs["study_id"][np.isfinite(right).all(axis=1)])), options["seed"])
     black = embedder.embed_black()
     wrong = {
         "other study": values(lambda study: shown(donor.get(study, study))),
@@ -90,7 +91,7 @@ def image_swap(
                 values_of[str(metric)][rows].to_numpy(),
                 metric.sign,
                 pairs[rows],
-                {"resamples": resamples, "seed": seed},
+                options,
             ),
         }
         for metric in scorer.metrics

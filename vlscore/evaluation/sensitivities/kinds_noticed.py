@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, frame, no_phase
-from vlscore.evaluation.command_settings import IN_SAMPLE
+from vlscore.evaluation.command_settings import IN_SAMPLE, SensitivitySettings
 from vlscore.evaluation.scored import Scored
 from vlscore.evaluation.sensitivities.changed_pairs import ENDS, drop_of
 from vlscore.metrics import (
@@ -65,9 +65,8 @@ COMPARISONS = (
 def compare_kinds(
     pairs: "DataFrame",
     scored: Scored,
+    settings: SensitivitySettings | None = None,
     *,
-    resamples: int = 2000,
-    seed: int = 0,
     on_phase: OnPhase = no_phase,
 ) -> "dict[str, DataFrame]":
     """Return what every metric loses by each kind of change; intervals resample studies.
@@ -90,7 +89,7 @@ def compare_kinds(
 
     common = has_every_value(scored)
     columns = pairs[["study_id", "kind", "is_significant"]]
-    options: dict[str, Any] = {"resamples": resamples, "seed": seed}
+    options = drawn_by(settings)
     kinds, contrasts, strengths, normal = [], [], [], [DataFrame(columns=["metric", "value"])]
     resampling = on_phase("resampling metrics", len(scored.higher_is_better))
     for number, metric in enumerate(scored.higher_is_better, start=1):
@@ -137,6 +136,12 @@ def compare_kinds(
         "normal": concat(normal, ignore_index=True)[["metric", "value"]].astype({"value": float}),
         **{name: frame(records) for name, records in frames.items()},
     }
+
+
+def drawn_by(settings: SensitivitySettings | None) -> dict[str, Any]:
+    """Return the options of a bootstrap: how many resamples, and the seed."""
+    chosen = settings or SensitivitySettings()
+    return {"resamples": chosen.resamples, "seed": chosen.seed}
 
 
 def has_every_value(scored: Scored) -> NDArray[np.bool_]:

@@ -83,7 +83,7 @@ def sensitivity(
     pairs = read_pairs(perturbations, limit)
     has_own_images = studies is None and "image" in pairs and scorer.embedder is not None
     _check_inputs(scorer, settings, studies, has_own_images)
-    embedder, drawn_by = scorer.embedder, {"resamples": settings.resamples, "seed": settings.seed}
+    embedder = scorer.embedder
     read = read_precomputed(
         settings.values,
         {"study_id": list(pairs["study_id"]), "kind": list(pairs["kind"])},
@@ -124,9 +124,9 @@ def sensitivity(
         if read is not None:
             scored = scored.filled(read)
         _check_some_common(scored, Path(perturbations))
-        frames = compare_kinds(pairs, scored, **drawn_by, on_phase=on_phase)
+        frames = compare_kinds(pairs, scored, settings, on_phase=on_phase)
         if settings.swap_images:
-            frames["swaps"] = image_swap(pairs, scorer, shown, **drawn_by, workers=workers)
+            frames["swaps"] = image_swap(pairs, scorer, shown, settings, workers=workers)
         return Content(
             frames,
             {f"values.{format}": _values_frame(pairs, scored)},
