@@ -133,11 +133,13 @@ class ChangeErrors:
         Args: alone: statements without a partner; the omission of a new finding is one error.
         """
         report, other, tables = self._case.reference, self._case.candidate, self._case.tables
-        own = [s.change for s in alone if s.change is not None and s.change.is_real]
         own = [
-            change
-            for change in own
-            if change.change is not TemporalChange.NEW and not names_by_change(change)
+            s.change
+            for s in alone
+            if s.change is not None
+            and s.change.is_real
+            and s.change.change is not TemporalChange.NEW
+            and not names_by_change(s.change)
         ]
         # What the candidate states of the same part is wrong, and one error already.
         lone = [

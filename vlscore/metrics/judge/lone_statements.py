@@ -6,6 +6,7 @@ the reference states.
 
 from collections.abc import Collection, Iterable, Sequence
 
+from vlscore.findings import TemporalChange
 from vlscore.metrics.judge.compared_reports import ComparedReports, quote_of
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.judged_changes import is_said_of_part, names_by_change, speaks_of
@@ -134,8 +135,7 @@ class LoneStatements:
         return found
 
     def _invented(self, statement: Statement, severity: Severity) -> ErrorItem:
-        # "The mediastinum has widened" states a finding by a change alone.
-        alone = names_by_change(statement.change)
+        alone = _is_change_alone(statement)
         says = "does not state" if _denial(self._reference, statement) is None else "denies"
         return ErrorItem(
             ErrorCategory.FALSE_COMPARISON if alone else ErrorCategory.FALSE_FINDING,
@@ -150,7 +150,7 @@ class LoneStatements:
 
     def _missed(self, statement: Statement, severity: Severity) -> ErrorItem:
         denial = _denial(self._candidate, statement)
-        alone = names_by_change(statement.change)
+        alone = _is_change_alone(statement)
         says = "does not state" if denial is None else "denies"
         return ErrorItem(
             ErrorCategory.OMITTED_COMPARISON if alone else ErrorCategory.OMITTED_FINDING,
@@ -162,6 +162,16 @@ class LoneStatements:
             self._case.lines.stating(statement),
             f"the candidate {says} it ({severity.reason})",
         )
+
+
+def _is_change_alone(statement: Statement) -> bool:
+    """Return whether a finding is stated by a change alone: "the mediastinum has widened".
+
+    What is new is a finding: "the patient was intubated".
+    """
+    change = statement.change
+    is_new = change is not None and change.change is TemporalChange.NEW
+    return names_by_change(change) and not is_new
 
 
 def _gravest(

@@ -98,8 +98,9 @@ def _is_of(
         return False  # "The opacity has improved, the effusion has not."
     between = _between(one, other)
     words, joints = between.of(text).strip(), marks_in(sentence, between, "joint")
-    # An opacity with an effusion is two findings, an effusion with an air-fluid level is one.
-    joined = (pair in tables.coarser) != ("with" in joints)
+    # An opacity with an effusion is two findings, an effusion with an opacity is one.
+    is_coarser, is_first = pair in tables.coarser, one.finding.span < other.finding.span
+    joined = not is_first or "with" not in joints if is_coarser else "with" in joints
     if joined or "sign" in joints or _is_mask(joints, words):
         return True
     # Parts of one noun phrase, with one word between them at most: "sclerotic osseous metastases".
