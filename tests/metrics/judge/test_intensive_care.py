@@ -336,6 +336,18 @@ OTHER = [
     ("The feeding tube should be advanced.", "The feeding tube is too high.", []),
     ("Right balloon pump above the aortic arch.", "Balloon pump in place.", ["false_finding"]),
     ("Right jugular line above the aortic arch.", "Right jugular line in place.", []),
+    # a consequence that is left out, and one that is invented
+    ("Large left pneumothorax.", "Large left pneumothorax with shift to the right.", []),
+    (
+        "Large left pneumothorax with mediastinal shift to the right.",
+        "Large left pneumothorax.",
+        ["false_finding"],
+    ),
+    (
+        "Complete collapse of the right lung.",
+        "Minimal right basal atelectasis.",
+        ["wrong_severity"],
+    ),
     # a number is another one where it is twice as large
     ("Two nodules in the left lung.", "Four nodules in the left lung.", ["wrong_severity"]),
     ("Two nodules in the left lung.", "Three nodules in the left lung.", []),

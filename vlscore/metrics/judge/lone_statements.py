@@ -80,7 +80,7 @@ class LoneStatements:
                 continue
             if is_said_of_part(
                 statement, self._reference, self._candidate, self._tables
-            ) or is_caused(statement, matching.omitted, self._tables):
+            ) or is_caused(statement, self._reference.statements, self._tables):
                 continue
             if any(n.how is Naming.COARSER for n in names):
                 severity = milder(severity, 1, "named less exactly")

@@ -61,7 +61,9 @@ class PairErrors:
         if candidate in self._swapped:
             if candidate == self._swapped[0]:  # Both sides are one error.
                 yield self._place(pair, severity, PlaceConflict.GREATER)
-        elif extent is not None and pair.named.how is not Naming.COARSER:
+        elif extent is not None and (
+            pair.named.how is not Naming.COARSER or pair.named.means_the_same
+        ):
             yield self._extent(pair, extent)
 
     def goes_beyond(self, pair: StatementPair) -> bool:

@@ -201,11 +201,11 @@ def is_implied(
     return signs or _is_borderline(statement, other)
 
 
-def is_caused(statement: Statement, alone: Iterable[Statement], tables: JudgeTables) -> bool:
-    """Return whether another unmatched statement of the same sentence is its cause."""
+def is_caused(statement: Statement, stated: Iterable[Statement], tables: JudgeTables) -> bool:
+    """Return whether one of some statements names its cause in the same sentence."""
     return any(
         (statement.concept, other.concept) in tables.consequences and statement.line == other.line
-        for other in alone
+        for other in stated
     )
 
 
