@@ -167,8 +167,10 @@ class JudgeTables:
     def title_of(self, concept: str, observations: Collection[str]) -> str:
         """Return what errors call a concept that a report names by some observations."""
         of = self.concepts[concept]
-        exact = (title for name, title in of.titles.items() if name in observations)
-        return next(exact, of.title or concept.replace("_", " "))
+        for name, title in of.titles.items():
+            if name in observations:
+                return title
+        return of.title or concept.replace("_", " ")
 
 
 def _concepts(

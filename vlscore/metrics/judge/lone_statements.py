@@ -58,38 +58,49 @@ class LoneStatements:
         covered: list[int] = []
         omitted: list[tuple[Statement, Severity]] = []
         for statement in sorted(matching.omitted, key=content_of):
-            severity = self._case.severity(statement)
             denied = statement.observations & self._candidate.denied
             others = [other for other in right if other.place.may_be_near(statement.place)]
             names = self._names(((other, statement) for other in others), denied)
+            exact = any(n.how is Naming.MORE_EXACT for n in names)
             if any(
                 n.means_the_same or (n.how is Naming.MORE_EXACT and n.credit >= COVERS)
                 for n in names
             ):
-                covered.append(severity.level)
+                covered.append(self._case.severity(statement).level)
                 continue
             # A more exact name for the same place leaves nothing out.
             there = ((o, statement) for o in others if o.place.overlaps(statement.place))
-            if any(n.how is Naming.MORE_EXACT for n in self._names(there, denied)):
+            if exact and any(n.how is Naming.MORE_EXACT for n in self._names(there, denied)):
                 continue
-            own = frozenset((statement.concept,))
-            if names_by_change(statement.change) and speaks_of(self._candidate, own, self._tables):
-                continue
-            # A sign that the candidate names in words is stated, also where its cause is invented.
-            if is_implied(statement, self._candidate, self._tables, Place.may_be_near):
-                continue
-            if is_said_of_part(
-                statement, self._reference, self._candidate, self._tables
-            ) or is_caused(statement, self._reference.statements, self._tables):
-                continue
-            if any(n.how is Naming.COARSER for n in names):
-                severity = milder(severity, 1, "named less exactly")
-            if statement.doubtful:
-                if severity.level == 1:
-                    continue
-                severity = milder(severity, 1, "the reference doubts it")
-            omitted.append((statement, severity))
+            severity = self._severity_if_omitted(statement, names)
+            if severity is not None:
+                omitted.append((statement, severity))
         return [self._missed(*each) for each in _gravest(omitted, self._tables)], covered
+
+    def _severity_if_omitted(self, statement: Statement, names: list[Named]) -> Severity | None:
+        """Return the severity of a statement without a partner; None where it is no error.
+
+        Args: names: how the candidate names the finding elsewhere.
+        """
+        tables, candidate, reference = self._tables, self._candidate, self._reference
+        own = frozenset((statement.concept,))
+        if names_by_change(statement.change) and speaks_of(candidate, own, tables):
+            return None
+        # A sign that the candidate names in words is stated, also where its cause is invented.
+        if is_implied(statement, candidate, tables, Place.may_be_near):
+            return None
+        if is_said_of_part(statement, reference, candidate, tables):
+            return None
+        if is_caused(statement, reference.statements, tables):
+            return None
+        severity = self._case.severity(statement)
+        if any(n.how is Naming.COARSER for n in names):
+            severity = milder(severity, 1, "named less exactly")
+        if statement.doubtful:
+            if severity.level == 1:
+                return None
+            severity = milder(severity, 1, "the reference doubts it")
+        return severity
 
     def _severity_if_false(self, statement: Statement, matching: Matching) -> Severity | None:
         """Return the severity of a statement without a partner; None where it is no error."""

@@ -231,6 +231,8 @@ def split_like(report: ReportStatements, other: ReportStatements) -> ReportState
             halves += [replace(s, place=place) for place in places]
         else:
             stated.append(s)
+    if not halves:
+        return report
     for half in halves:
         for position, one in enumerate(stated):
             is_there = one.place.sides == half.place.sides and one.place.may_be(half.place)

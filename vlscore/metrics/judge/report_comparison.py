@@ -49,7 +49,7 @@ def compare_reports(
     omitted, covered = lone.omitted(matching, right)
     # What is wrong of a finding counts once, also where the reference says it twice.
     wrong = {e.finding for e in errors if e.category is ErrorCategory.FALSE_COMPARISON}
-    alone = (s for s in matching.omitted if case.title(s) not in wrong)
+    alone = (s for s in matching.omitted if not wrong or case.title(s) not in wrong)
     omitted += [*changes.of_reference(alone), *_silence(candidate, reference)]
     return Judgement((*errors, *omitted), (*found, *covered))
 

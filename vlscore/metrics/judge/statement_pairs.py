@@ -11,7 +11,6 @@ from vlscore.metrics.judge.statements import (
     DEGREE,
     ReportStatements,
     Statement,
-    content_of,
     marks_in,
 )
 
@@ -94,7 +93,10 @@ def naming_of(candidate: Statement, reference: Statement, tables: JudgeTables) -
         return Named(Naming.SAME, 1.0)
     if not candidate.concepts.isdisjoint(reference.concepts):
         return Named(Naming.SAME, 0.8)
-    pairs = [(own, true) for own in candidate.concepts for true in reference.concepts]
+    every = ((own, true) for own in candidate.concepts for true in reference.concepts)
+    pairs = [pair for pair in every if pair in tables.signs or pair[::-1] in tables.signs]
+    if not pairs:
+        return None
     if not is_said_there(candidate, reference, tables):
         pairs = [pair for pair in pairs if not _is_same_if_placed(pair, tables)]
     known = tables.coarser
@@ -147,8 +149,7 @@ def match(
     statement does not match a differently named one if the other report denies its finding, or if
     the two name different places.
     """
-    ones = sorted(candidate.statements, key=content_of)
-    others = sorted(reference.statements, key=content_of)
+    ones, others = candidate.by_content, reference.by_content
     possible = []
     for i, one in enumerate(ones):
         denied = one.observations & reference.denied

@@ -82,6 +82,11 @@ class ReportStatements:
     changes: tuple[FindingChange, ...]
 
     @cached_property
+    def by_content(self) -> list[Statement]:
+        """Return the statements in an order that does not depend on that of the sentences."""
+        return sorted(self.statements, key=content_of)
+
+    @cached_property
     def denied(self) -> frozenset[str]:
         """Return the observations that the report denies by name, and not of one side alone."""
         return frozenset(
