@@ -276,6 +276,22 @@ def test_recall_of_approximate_search_is_printed(index, studies, tmp_path):
     assert "recall@1" not in exact.frame("summary")
 
 
+def test_auto_searches_exactly_up_to_a_number_of_rows(index, tmp_path, monkeypatch):
+    table = tmp_path / "reports.jsonl"
+    large = index_build(table, tmp_path / "j", embedder(), approximate="HNSW4")
+
+    def is_approximate(corpus, **options):
+        settings = OracleSettings(**options)
+        return index_search.IndexSearch(corpus, embedder(), settings, TextPolicy()).is_approximate
+
+    for limit, expected in ((len(large), False), (len(large) - 1, True)):
+        monkeypatch.setattr(index_search, "_EXACT_UP_TO", limit)
+        assert is_approximate(large) == expected
+        # Neither an index without approximate search nor a wish for the exact one is overruled.
+        assert not is_approximate(index)
+        assert not is_approximate(large, mode="exact")
+
+
 def test_a_metric_of_texts_over_the_whole_corpus_loads_no_encoder(index, studies, tmp_path):
     settings = OracleSettings(metric="bleu-2", k=1, candidates=0)
     result = oracle(studies, tmp_path / "a", index.folder, None, settings)

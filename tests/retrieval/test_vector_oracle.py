@@ -37,6 +37,15 @@ def test_a_report_far_along_the_line_is_perfect_and_told_apart():
             assert all(0.5 <= found.foot <= 1.5 for found in guarded)
 
 
+def test_the_window_holds_its_edges():
+    """Feet of .5 and 1.5 qualify; the next float32 beyond does not."""
+    image, reference = np.float32([[0, 0]]), np.float32([[2, 0]])
+    below, above = np.nextafter(np.float32([1, 3]), np.float32([0, 4]))
+    vectors = np.float32([[1, 1], [below, 1], [3, 1], [above, 1], [2, 1]])
+    found = Oracle(vectors, C=9.0, guard="window").search(image, reference)[0]
+    assert {hit.row: hit.foot for hit in found} == {0: 0.5, 2: 1.5, 4: 1.0}
+
+
 SEARCHED = [metrics.find_metric(name) for name, one in TARGETS.items() if one.is_metric]
 WEIGHED = [m(image=w) for m in SEARCHED if "image" in m.settings for w in (0.3, 2.5)]
 
@@ -81,6 +90,21 @@ def test_approximate_search_finds_nearly_all(tmp_path, factory):
     assert hits.rows[0, 0] != exact.rows[0, 0]
     same = hits.rows[1:] == exact.rows[1:]
     assert (hits.costs[1:][same] == exact.costs[1:][same]).all()
+
+
+def test_half_of_the_lists_are_visited_unless_another_number_is_given(tmp_path):
+    vectors = np.random.default_rng(6).normal(size=(2_000, 16)).astype(np.float32)
+    queries = np.random.default_rng(7).normal(size=(2, 30, 16)).astype(np.float32)
+    build_approximate(vectors, "IVF15,Flat", tmp_path / "index.faiss")
+    corpus = Corpus(vectors)
+
+    def rows(effort):
+        approximate = ApproximateIndex(tmp_path / "index.faiss", corpus, depth=900, effort=effort)
+        return Oracle(corpus, C=1.0, approximate=approximate).hits(*queries, k=900).rows
+
+    # Half of 15, rounded up.
+    by_effort = {effort: rows(effort).tolist() for effort in (7, 8, 9)}
+    assert [effort for effort in by_effort if by_effort[effort] == rows(None).tolist()] == [8]
 
 
 def test_recall_is_measured_where_it_is_low(tmp_path):
