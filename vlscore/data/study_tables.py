@@ -165,6 +165,43 @@ class StudyTable(Table[Study]):
                 if isinstance(row, Study):
                     yield from row.files
 
+    def with_roles(
+        self, needs: Collection[str], wants: Collection[str] = (), also: Sequence[str] = ()
+    ) -> "StudyTable":
+        """Return the same table, opened for other roles; `needs`, ... are those of `open_studies`.
+
+        Raises: InvalidTable if it lacks a column; InvalidSetting.
+        """
+        names, found, roles = self.columns, self.found, {*needs, *wants}
+        if unknown := roles - set(ROLES):
+            raise InvalidSetting(
+                f"a study has {', '.join(ROLES)}; not {', '.join(sorted(unknown))}"
+            )
+        parts: tuple[str, ...] = ()
+        if names.reference == ColumnNames.reference and names.reference not in found:
+            parts = tuple(name for name in REPORT_SECTIONS if name in found)
+        needed = {role: getattr(names, role) for role in ROLES if role in needs}
+        if parts:
+            needed.pop("reference", None)
+        # A column that the user names must exist; under its default name it may be absent.
+        named = {role: getattr(names, role) for role in ("id", *sorted(wants))}
+        if "image" in roles:
+            named["view"] = names.view
+        needed |= {role: name for role, name in named.items() if name != getattr(ColumnNames, role)}
+        _check_columns(self.path, found, needed | {name: name for name in also})
+        if "image" in roles and self.root != self.path.parent and not os.path.isdir(self.root):
+            raise InvalidSetting(f"{self.root}: no such folder, and images are looked for in it")
+        present = {role for role in wants if getattr(names, role) in found}
+        if parts and "reference" in wants:
+            present.add("reference")
+        return replace(
+            self,
+            needs=frozenset(needs),
+            wants=frozenset(present - set(needs)),
+            also=tuple(also),
+            parts=parts,
+        )
+
     def required(self, roles: Collection[str]) -> "StudyTable":
         """Return the same table, of which rows need these roles alone and have the others or not.
 
@@ -288,41 +325,20 @@ def open_studies(
         InvalidTable: the file cannot be read, holds no row, or lacks a column.
         InvalidSetting: `image_root` is no folder, a role is unknown, or `limit` is below 1.
     """
-    path, roles = Path(path), {*needs, *wants}
-    names = _column_names(columns)
-    if unknown := roles - set(ROLES):
-        raise InvalidSetting(f"a study has {', '.join(ROLES)}; not {', '.join(sorted(unknown))}")
-    found = _columns_found(path)
-    parts: tuple[str, ...] = ()
-    if names.reference == ColumnNames.reference and names.reference not in found:
-        parts = tuple(name for name in REPORT_SECTIONS if name in found)
-    needed = {role: getattr(names, role) for role in ROLES if role in needs}
-    if parts:
-        needed.pop("reference", None)
-    # A column that the user names must exist; under its default name it may be absent.
-    named = {role: getattr(names, role) for role in ("id", *sorted(wants))}
-    if "image" in roles:
-        named["view"] = names.view
-    needed |= {role: name for role, name in named.items() if name != getattr(ColumnNames, role)}
-    _check_columns(path, found, needed | {name: name for name in also})
-    if "image" in roles and image_root is not None and not os.path.isdir(image_root):
-        raise InvalidSetting(f"{image_root}: no such folder, and images are looked for in it")
-    present = {role for role in wants if getattr(names, role) in found}
-    if parts and "reference" in wants:
-        present.add("reference")
-    return StudyTable(
+    path = Path(path)
+    names, found = _column_names(columns), _columns_found(path)
+    opened = StudyTable(
         path=path,
         found=tuple(found),
         id_column=names.id,
         unique=unique,
         columns=names,
-        needs=frozenset(needs),
-        wants=frozenset(present - set(needs)),
-        root=Path(image_root) if image_root is not None else path.parent,
-        also=tuple(also),
-        parts=parts,
+        needs=frozenset(),
+        wants=frozenset(),
+        root=path.parent if image_root is None else Path(image_root),
         limit=checked_limit(limit),
     )
+    return opened.with_roles(needs, wants, also)
 
 
 def as_table(
@@ -344,16 +360,7 @@ def as_table(
     """
     if not isinstance(table, StudyTable):
         return open_studies(table, needs=needs, wants=wants, also=also, unique=unique)
-    return open_studies(
-        table.path,
-        needs=needs,
-        wants=wants,
-        image_root=table.root if table.root != table.path.parent else None,
-        columns=table.columns,
-        also=also,
-        unique=unique,
-        limit=table.limit,
-    )
+    return replace(table, unique=unique).with_roles(needs, wants, also)
 
 
 def open_reports(

@@ -7,7 +7,7 @@ lexicons, applies ConText, attaches attributes, and classifies the sentence.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from vlscore.errors import InvalidReport
@@ -29,6 +29,7 @@ from vlscore.findings.types import (
     Comparison,
     Denial,
     Finding,
+    Layout,
     MarkedSpan,
     Polarity,
     ReportFindings,
@@ -46,6 +47,8 @@ _LONGEST_PIECE = 256
 #: Two thirds of the sentences in a corpus of reports occur in it more than once.
 _REMEMBERED = 16_384
 _LONGEST_REMEMBERED = 400
+#: A sentence whose words were looked at is read next, and the one before it.
+_AT_ONCE = 4
 
 
 def assert_span(
@@ -78,15 +81,8 @@ def read_sentence(text: str, section: Category, lexicon: Lexicon, head: str = ""
 
 
 def _read(text: str, section: Category, lexicon: Lexicon, head: str) -> Sentence:
-    tokens = lexicon.trie.split_joined_words(text, lexicon.tokenize(text))
-    if head and tokens and ":" not in text:
-        tokens = headed(head, tokens, lexicon)
-    layout, parts = divide(text, tokens, lexicon)
-    pieces = [
-        _read_piece(text, part[i : i + _LONGEST_PIECE], lexicon)
-        for part in parts
-        for i in range(0, max(len(part), 1), _LONGEST_PIECE)
-    ]
+    layout, statements = _divided(text, head, lexicon)
+    pieces = [_read_piece(text, each.tokens, each.found, lexicon) for each in statements]
     category, rule = section, None
     if section is Category.CLINICAL:
         categories = [_category(piece, lexicon) for piece in pieces]
@@ -132,6 +128,42 @@ def _read(text: str, section: Category, lexicon: Lexicon, head: str) -> Sentence
 _remembered = lru_cache(_REMEMBERED)(_read)
 
 
+class _Statement:
+    """One statement of a sentence: its tokens, and the matches of the lexicons in it."""
+
+    def __init__(self, tokens: list[Token], lexicon: Lexicon) -> None:
+        self.tokens, self._lexicon = tokens, lexicon
+        self._simple = lexicon.trie.find(tokens)
+        if sizes := find_sizes(tokens, lexicon):
+            self._simple["size"] = sizes
+
+    @cached_property
+    def found(self) -> dict[str, list[Match]]:
+        """Matches by layer, with those that rows for changes make of several words."""
+        return with_changes(self.tokens, self._simple, self._lexicon)
+
+    def compares(self) -> bool:
+        """Return whether any words compare with an earlier examination, or name one."""
+        amounts = max(len(self._simple.get(layer, ())) for layer in ("severity", "size"))
+        if amounts < 2 and WORDS_OF_CHANGE.isdisjoint(self._simple):
+            return False
+        return bool(self.found.get("change") or self.found.get("earlier"))
+
+
+@lru_cache(_AT_ONCE)
+def _divided(text: str, head: str, lexicon: Lexicon) -> tuple[Layout, list[_Statement]]:
+    """Return the layout of a sentence, and its statements."""
+    tokens = lexicon.trie.split_joined_words(text, lexicon.tokenize(text))
+    if head and tokens and ":" not in text:
+        tokens = headed(head, tokens, lexicon)
+    layout, parts = divide(text, tokens, lexicon)
+    return layout, [
+        _Statement(part[i : i + _LONGEST_PIECE], lexicon)
+        for part in parts
+        for i in range(0, max(len(part), 1), _LONGEST_PIECE)
+    ]
+
+
 _ASSERTING = frozenset(("trigger", "boundary", "either"))
 
 
@@ -147,11 +179,9 @@ class _Piece(NamedTuple):
     marks: tuple[MarkedSpan, ...]
 
 
-def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
-    found = lexicon.trie.find(tokens)
-    if sizes := find_sizes(tokens, lexicon):
-        found["size"] = sizes
-    found = with_changes(tokens, found, lexicon)
+def _read_piece(
+    text: str, tokens: list[Token], found: dict[str, list[Match]], lexicon: Lexicon
+) -> _Piece:
     modifiers = find_modifiers(found)
     mentions, well = find_mentions(tokens, found, lexicon)
     scopes: list[context.Scope] = []
@@ -170,7 +200,7 @@ def _read_piece(text: str, tokens: list[Token], lexicon: Lexicon) -> _Piece:
     findings = _without_gone(findings, comparisons)
     denials = find_denials(tokens, found, scopes, well, lexicon)
     asked = [match for layer in lexicon.marks for match in found.get(layer, ())]
-    marks = tuple(_marks(text, tokens, asked, sizes, scopes)) if asked else ()
+    marks = tuple(_marks(text, tokens, asked, scopes, lexicon)) if asked else ()
     return _Piece(tokens, found, findings, attributes, comparisons, denials, marks)
 
 
@@ -207,11 +237,11 @@ def _marks(
     text: str,
     tokens: list[Token],
     asked: list[Match],
-    sizes: list[Match],
     scopes: list[context.Scope],
+    lexicon: Lexicon,
 ) -> Iterator[MarkedSpan]:
     """Find the words that a reader asked for."""
-    before = {size.last: size for size in sizes}
+    before = {size.last: size for size in find_sizes(tokens, lexicon)}
     denying = [s for s in scopes if s.trigger.entry.effect in _NOT_STATED]
     for first, last, _, words in asked:
         if words.name is None or (
@@ -343,7 +373,7 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
 def refers_to_earlier(report: str, lexicon: Lexicon | None = None) -> bool:
     """Return what `speaks_of_earlier` says of a report, in less time.
 
-    Only sentences with a word of a change or of an earlier time are read, up to the first that
+    Only sentences that state a change or name an earlier time are read, up to the first that
     decides, and the one before each.
 
     >>> [refers_to_earlier(text) for text in ("Stable nodule.", "No prior study. Old fracture.")]
@@ -354,12 +384,18 @@ def refers_to_earlier(report: str, lexicon: Lexicon | None = None) -> bool:
     for _, words, category, head in _placed(report, lexicon):
         # "This was not there before" is about the sentence before.
         both = [*both[-1:], (words, category, head)]
-        if _may_change(words, lexicon):
+        if _compares(words, head, lexicon):
             read = (read_sentence(text, of, lexicon, above) for text, of, above in both)
             sentences = tuple(shifted(each, index, 0) for index, each in enumerate(read))
             if speaks_of_earlier(ReportFindings(report, sentences)):
                 return True
     return False
+
+
+@lru_cache(_REMEMBERED)
+def _compares(words: str, head: str, lexicon: Lexicon) -> bool:
+    """Return whether a sentence states a change, or names an earlier time."""
+    return any(statement.compares() for statement in _divided(words, head, lexicon)[1])
 
 
 def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category, str]]:
@@ -381,15 +417,6 @@ def _statements(report: str, read: str, lexicon: Lexicon) -> list[tuple[int, int
             start = statements.pop()[0]
         statements.append((start, stop))
     return statements
-
-
-@lru_cache(_REMEMBERED)
-def _may_change(words: str, lexicon: Lexicon) -> bool:
-    """Return False for a sentence without any word of a change or an earlier time."""
-    tokens = lexicon.trie.split_joined_words(words, lexicon.tokenize(words))
-    found = lexicon.trie.find(tokens)
-    amounts = max(len(found.get("severity", ())), len(find_sizes(tokens, lexicon)))
-    return amounts > 1 or not WORDS_OF_CHANGE.isdisjoint(found)
 
 
 def _opens_with(words: str, openings: frozenset[str]) -> bool:

@@ -6,13 +6,14 @@ literal line break ends one as well.
 """
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from vlscore.text.boxes import BOX_SIGN
 from vlscore.text.line_ends import BULLET, SURE_BULLET, line_cuts
 from vlscore.text.list_items import list_cuts
-from vlscore.text.plain import PlainText, plain_text
+from vlscore.text.plain import plain_text
 from vlscore.text.stand_ins import BLANKS, INVISIBLE, JOINER
 from vlscore.text.tables import WORDS, any_of
 from vlscore.text.titles import titles_of
@@ -24,6 +25,8 @@ _STOP = re.compile(
     rf"[.!?]+[\"')\]>{JOINER}]*(?=\s|$|[A-Z_•●▪◦(\[])|;(?=\s|[A-Z])|…+(?=\s+[A-Z]|\s*$)"
     r"|\.(?=[a-z]{3}|\d|[*–—-])"
 )
+# Several metrics, and the facts of a table of systems, read the same reports.
+_REMEMBERED = 4096
 # What stands before a full stop without a blank behind it, in front of a small letter or a number.
 _SMALL_WORD = re.compile(r"[a-z]{3}")
 _BEHIND_A_STOP = ("", " ", "\n")
@@ -77,7 +80,7 @@ def split_sentences(report: str) -> list[SentenceSpan]:
     >>> [s.text for s in split_sentences("1. Nodule of 2.5 cm.\\n2. no effusion . heart normal")]
     ['Nodule of 2.5 cm.', 'no effusion .', 'heart normal']
     """
-    spans = _spans(report, plain_text(report))
+    spans = _spans(report)
     if not report.isascii():
         spans = [(_with_invisible(report, start), end) for start, end in spans]
     return [SentenceSpan(report[start:end], start, end) for start, end in spans]
@@ -90,7 +93,9 @@ def _with_invisible(report: str, start: int) -> int:
     return start
 
 
-def _spans(report: str, plain: PlainText) -> list[tuple[int, int]]:
+@lru_cache(_REMEMBERED)
+def _spans(report: str) -> list[tuple[int, int]]:
+    plain = plain_text(report)
     text = plain.text
     titles = titles_of(report)
     # Paragraphs, list items, rows of tables and texts after titles.

@@ -5,7 +5,8 @@ The references are measured in the same way, because a number says little withou
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import chain, compress
+from functools import cache
+from itertools import compress
 from typing import Any
 
 from vlscore.evaluation.comparison.statistics import same_words
@@ -62,28 +63,22 @@ def language_facts(
         `n_without_earlier` studies where none is known: the reference speaks of none, and the table
         has none. None where there is no such study.
     """
-    sentences = {
-        text: {same_words(sentence.text).rstrip(" .") for sentence in split_sentences(text)}
-        for text in {*references, *chain(*candidates.values())}
-    }
-    # Findings are read of reports that can count alone.
-    without = {text for text, prior in zip(references, has_prior, strict=True) if not prior}
-    spoken = {text: refers_to_earlier(text) for text in without}
+    # Many texts occur again and again, and only those of reports that count are read.
+    sentences_of, speaks = cache(_sentences), cache(refers_to_earlier)
     unknown = [
-        not prior and not spoken[text] for text, prior in zip(references, has_prior, strict=True)
+        not prior and not speaks(text) for text, prior in zip(references, has_prior, strict=True)
     ]
     found = []
     for name, texts in [*candidates.items(), (REFERENCES, references)]:
         words = [same_words(text) for text in texts]
         asked = list(compress(texts, unknown))
-        spoken |= {text: refers_to_earlier(text) for text in {*asked} - spoken.keys()}
-        earlier = sum(spoken[text] for text in asked) / len(asked) if asked else None
+        earlier = sum(map(speaks, asked)) / len(asked) if asked else None
         found.append(
             {
                 "system": name,
                 "repeated": sum(map(repeats_itself, texts)) / len(texts),
                 "vocabulary": len({w.strip(".,;:()") for t in words for w in t.split()} - {""}),
-                "sentences": len(set().union(*(sentences[text] for text in texts))),
+                "sentences": len(set().union(*map(sentences_of, texts))),
                 "most_frequent": Counter(words).most_common(1)[0][1] / len(texts),
                 "earlier_image": None if name == REFERENCES else earlier,
                 "n_without_earlier": len(asked),
@@ -91,3 +86,8 @@ def language_facts(
             }
         )
     return found
+
+
+def _sentences(text: str) -> set[str]:
+    """Return the sentences of a text, equal where they differ in blanks and stops alone."""
+    return {same_words(sentence.text).rstrip(" .") for sentence in split_sentences(text)}
