@@ -19,20 +19,9 @@ from vlscore.claims import (
     read_evidence,
     verdicts_of,
 )
-from vlscore.core import (
-    OnProgress,
-    __version__,
-    file_digest,
-    frame,
-    no_progress,
-)
+from vlscore.core import OnProgress, __version__, file_digest, frame, no_progress
 from vlscore.data import StudyTable, as_table, columns_of
-from vlscore.embedding import (
-    EmbeddedTable,
-    StudyEmbedder,
-    embed_table,
-    training_notes,
-)
+from vlscore.embedding import EmbeddedTable, StudyEmbedder, embed_table, training_notes
 from vlscore.errors import Failure, InvalidSetting
 from vlscore.evaluation.claim_evidence import evidence_of, open_fit, read_labels_of
 from vlscore.evaluation.command_settings import EvidenceSettings

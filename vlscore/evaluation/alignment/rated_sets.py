@@ -37,13 +37,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from vlscore.data import (
-    columns_of,
-    name_of,
-    number_of,
-    read_rows,
-    text_of,
-)
+from vlscore.data import columns_of, name_of, number_of, read_rows, text_of
 from vlscore.errors import InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import (
     EMPTY_COUNT,

@@ -11,19 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import OnProgress, json_line, no_progress, with_noun
-from vlscore.data import (
-    ImagePolicy,
-    Study,
-    StudyTable,
-    as_table,
-    projection,
-    stored_view,
-)
+from vlscore.data import ImagePolicy, Study, StudyTable, as_table, projection, stored_view
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
-from vlscore.evaluation.audit.alterations import (
-    Box,
-    region_of,
-)
+from vlscore.evaluation.audit.alterations import Box, region_of
 from vlscore.evaluation.audit.audit_settings import (
     ALTERATIONS,
     BOXES,
@@ -34,13 +24,7 @@ from vlscore.evaluation.audit.audit_settings import (
     SAME,
     AuditSettings,
 )
-from vlscore.evaluation.audit.film_writing import (
-    Film,
-    Written,
-    by_study,
-    take_over,
-    write_films,
-)
+from vlscore.evaluation.audit.film_writing import Film, Written, by_study, take_over, write_films
 from vlscore.evaluation.audit.finding_places import (
     Place,
     boxes_of,

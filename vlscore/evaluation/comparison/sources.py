@@ -5,14 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vlscore.core import LIMIT, FinishedRun, finished_run, require_same_images
-from vlscore.data import (
-    ColumnNames,
-    StudyTable,
-    checked_limit,
-    is_missing,
-    open_studies,
-    read_rows,
-)
+from vlscore.data import ColumnNames, StudyTable, checked_limit, is_missing, open_studies, read_rows
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.scored import BASELINE, signatures_in
 from vlscore.metrics import Metric

@@ -14,13 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.evaluation.scored import BASELINE, Scored
-from vlscore.metrics import (
-    Metric,
-    corpus_name,
-    corpus_of_sums,
-    percentile_column,
-    support_of_sums,
-)
+from vlscore.metrics import Metric, corpus_name, corpus_of_sums, percentile_column, support_of_sums
 from vlscore.stats import (
     UNDEFINED,
     Interval,

@@ -32,12 +32,7 @@ def baseline_reports(
         Case,
         TrainingReports,
     )
-    from vlscore.evaluation.baselines.training_reports import (
-        Constant,
-        NearestImage,
-        Normal,
-        Random,
-    )
+    from vlscore.evaluation.baselines.training_reports import Constant, NearestImage, Normal, Random
 
     known = [k for k, text in enumerate(systems.references) if text is not None]
     own = TrainingReports(

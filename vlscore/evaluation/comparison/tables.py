@@ -51,7 +51,7 @@ _GROUPS = (
     "adjusted (Benjamini-Hochberg) over all groups and primary numbers. Groups differ in n: that a "
     "difference is significant in one and not in another does not show that the groups differ."
 )
-Record = Mapping[str, Any]
+Record = Mapping[Any, Any]
 
 
 def comparison_tables(run: "Result") -> list[TextTable]:
@@ -190,7 +190,8 @@ def _corrected_tables(frames: "Mapping[str, pandas.DataFrame]") -> Iterator[Text
         numbers, pairs = (
             rows[rows["metric"] == own["primary"]] if len(rows) else rows for rows in parts
         )
-        of_pair = {frozenset((r["first"], r["second"])): _place(r) for r in _records(pairs)}
+        known = pairs.to_dict("records")
+        of_pair = {frozenset((each["first"], each["second"])): _place(each) for each in known}
         place = (
             "share of wrong references (with at least one wrong observation) at which the order is "
             "no more the one as scored, where all rates grow together; none: not up to "
@@ -213,7 +214,7 @@ def _corrected_tables(frames: "Mapping[str, pandas.DataFrame]") -> Iterator[Text
         if len(pairs):
             yield text_table(
                 f"{title} without errors of the references: two systems",
-                pairs.assign(pair=_pairs(pairs), at=list(map(_place, _records(pairs)))),
+                pairs.assign(pair=_pairs(pairs), at=list(map(_place, known))),
                 f"Change places at: {place}",
                 columns={"pair": "systems", "scored": "as scored", "corrected": "corrected",
                          "first_better": "P(first is better)", "at": "change places at"},
@@ -225,11 +226,6 @@ def _corrected_tables(frames: "Mapping[str, pandas.DataFrame]") -> Iterator[Text
             "is. Missed: share of present findings that the references do not state. False "
             f"discovery: share of their statements that are false. Source: {own['sources']}.",
         )
-
-
-def _records(rows: "pandas.DataFrame") -> list[dict[Any, Any]]:
-    found: list[dict[Any, Any]] = rows.to_dict("records")
-    return found
 
 
 def _place(pair: Record) -> str:

@@ -11,11 +11,7 @@ from vlscore.core import file_digest, frame
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
 from vlscore.evaluation.ratings.questions import DIMENSIONS, ERRORS, PREFERRED
-from vlscore.evaluation.ratings.rater_agreement import (
-    preferences_of,
-    rater_agreement,
-    strengths,
-)
+from vlscore.evaluation.ratings.rater_agreement import preferences_of, rater_agreement, strengths
 from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets
 from vlscore.stats import (
     Content,

@@ -6,35 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import (
-    IMAGES,
-    OnProgress,
-    frame,
-    key_difference,
-    no_progress,
-)
-from vlscore.data import (
-    Study,
-    StudyTable,
-    as_table,
-    headings_note,
-    unlike_sections_note,
-)
+from vlscore.core import IMAGES, OnProgress, frame, key_difference, no_progress
+from vlscore.data import Study, StudyTable, as_table, headings_note, unlike_sections_note
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
-from vlscore.evaluation.score_table import (
-    VIEW_GUESSED,
-    Engine,
-    item_of,
-    rows_of_part,
-    score_table,
-)
+from vlscore.evaluation.score_table import VIEW_GUESSED, Engine, item_of, rows_of_part, score_table
 from vlscore.evaluation.scored import ID, ROW, Scored, own_names
 from vlscore.evaluation.scoring.row_facts import HEADINGS, UNLIKE, counts_of, read_own
-from vlscore.evaluation.scoring.summary import (
-    common_means,
-    subgroups_of,
-    summary_of,
-)
+from vlscore.evaluation.scoring.summary import common_means, subgroups_of, summary_of
 from vlscore.metrics import Scorer
 from vlscore.stats import Content, Result
 

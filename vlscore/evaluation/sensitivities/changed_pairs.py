@@ -14,15 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import OnProgress, file_digest, no_progress, text_digest
-from vlscore.data import (
-    Study,
-    TextPolicy,
-    checked_limit,
-    columns_of,
-    kind_of,
-    read_rows,
-    select,
-)
+from vlscore.data import Study, TextPolicy, checked_limit, columns_of, kind_of, read_rows, select
 from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.score_table import score_table
 from vlscore.evaluation.scored import Scored

@@ -17,10 +17,7 @@ from vlscore.core import OnPhase, frame, no_phase
 from vlscore.evaluation.command_settings import IN_SAMPLE, SensitivitySettings
 from vlscore.evaluation.scored import Scored
 from vlscore.evaluation.sensitivities.changed_pairs import ENDS, drop_of
-from vlscore.metrics import (
-    named_as_in_papers,
-    paper_name,
-)
+from vlscore.metrics import named_as_in_papers, paper_name
 from vlscore.perturb import KINDS
 from vlscore.stats import (
     COLOURS,

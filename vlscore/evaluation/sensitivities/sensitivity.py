@@ -23,10 +23,7 @@ from vlscore.evaluation.sensitivities.changed_pairs import (
 from vlscore.evaluation.sensitivities.image_swap import image_swap
 from vlscore.evaluation.sensitivities.kinds_noticed import compare_kinds, has_every_value
 from vlscore.evaluation.study_images import images_by_study, images_of
-from vlscore.metrics import (
-    Scorer,
-    usable_metrics,
-)
+from vlscore.metrics import Scorer, usable_metrics
 from vlscore.stats import Content, Result, check_drawable
 
 if TYPE_CHECKING:

@@ -17,15 +17,7 @@ from vlscore.evaluation.watches.day_scoring import Watcher, digest_of
 from vlscore.evaluation.watches.day_store import DAYS, StoredDay, day_of, read_days, write_day
 from vlscore.evaluation.watches.watch_settings import WatchSettings
 from vlscore.metrics import Scorer
-from vlscore.stats import (
-    Content,
-    Presentation,
-    Result,
-    TextTable,
-    crossed,
-    number,
-    text_table,
-)
+from vlscore.stats import Content, Presentation, Result, TextTable, crossed, number, text_table
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
