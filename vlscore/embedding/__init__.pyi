@@ -3,7 +3,6 @@ from .decoding import PendingPixels as PendingPixels
 from .embedder import StudyEmbedder as StudyEmbedder
 from .embedder import StudyViews as StudyViews
 from .embedder import constant_notes as constant_notes
-from .embedder import training_notes as training_notes
 from .engine import EmbeddedRows as EmbeddedRows
 from .engine import EmbeddingEngine as EmbeddingEngine
 from .tables import STUDIES_AT_ONCE as STUDIES_AT_ONCE

@@ -171,6 +171,16 @@ class StudyEmbedder(EmbeddingEngine):
         other.views = WITH_PRIOR
         return other
 
+    def training_notes(self, table: StudyTable) -> tuple[str, ...]:
+        """Return a note if a table is the one that the encoder was trained on; else nothing."""
+        if self.card.trained_on != table.sha256:
+            return ()
+        return (
+            "the encoder was trained on this very table: its images and references are training "
+            "pairs, so that these numbers say nothing of new studies; take a table that it has not "
+            "seen",
+        )
+
     def begin(self, study: StudyViews, decoder: ImageDecoder | None = None) -> StudyViews:
         """Choose the views and begin to decode them; an error is stored in the study.
 
@@ -311,14 +321,4 @@ def constant_notes(embedder: StudyEmbedder) -> tuple[str, ...]:
         f"C = {embedder.C:g} of {card.name} was measured with views={card.C_views}, and areas with "
         f"views={embedder.views} have another size: use views={card.C_views} (--views "
         f"{card.C_views}), or measure C again with `vlscore calibrate --views {embedder.views}`",
-    )
-
-
-def training_notes(embedder: StudyEmbedder, table_sha256: str) -> tuple[str, ...]:
-    """Return a note if a table is the one that the encoder was trained on; else nothing."""
-    if embedder.card.trained_on != table_sha256:
-        return ()
-    return (
-        "the encoder was trained on this very table: its images and references are training pairs, "
-        "so that these numbers say nothing of new studies; take a table that it has not seen",
     )

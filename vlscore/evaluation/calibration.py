@@ -18,7 +18,7 @@ from torch import Tensor
 
 from vlscore.core import OnProgress, Signature, limit_notes, no_progress, plain, write_json
 from vlscore.data import StudyTable, TextPolicy, as_table
-from vlscore.embedding import StudyEmbedder, embed_table, training_notes
+from vlscore.embedding import StudyEmbedder, embed_table
 from vlscore.encoders import JointEncoder, read_json
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, WeightsNotFound
 from vlscore.metrics import triangle_area
@@ -150,7 +150,7 @@ def calibrate(
         *limit_notes(table.key),
         *measured.notes,
         *embedder.notes,
-        *training_notes(embedder, table.sha256),
+        *embedder.training_notes(table),
     )
     return replace(measured, notes=notes)
 

@@ -21,7 +21,7 @@ from vlscore.claims import (
 )
 from vlscore.core import OnProgress, __version__, file_digest, frame, no_progress
 from vlscore.data import StudyTable, as_table, columns_of
-from vlscore.embedding import EmbeddedTable, StudyEmbedder, embed_table, training_notes
+from vlscore.embedding import EmbeddedTable, StudyEmbedder, embed_table
 from vlscore.errors import Failure, InvalidSetting
 from vlscore.evaluation.claim_evidence import evidence_of, open_fit, read_labels_of
 from vlscore.evaluation.command_settings import EvidenceSettings
@@ -152,7 +152,7 @@ def claims(
             },
         )
 
-    notes = (*table.notes, *embedder.notes, *training_notes(embedder, table.sha256))
+    notes = (*table.notes, *embedder.notes, *embedder.training_notes(table))
 
     def images() -> Iterator[Path]:
         for each in (table, *to_fit):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from vlscore.core import OnProgress, Signature, __version__, frame, no_progress
 from vlscore.data import StudyTable, TextPolicy, as_table
-from vlscore.embedding import StudyEmbedder, embed_table, training_notes
+from vlscore.embedding import StudyEmbedder, embed_table
 from vlscore.retrieval import evaluate_retrieval
 from vlscore.stats import Content, Presentation, Result, text_table
 
@@ -79,7 +79,7 @@ def retrieval(
             },
         )
 
-    notes = (*table.notes, *embedder.notes, *training_notes(embedder, table.sha256))
+    notes = (*table.notes, *embedder.notes, *embedder.training_notes(table))
     return Result.make(
         out, key, compute, images=table.image_files, overwrite=overwrite, notes=notes
     )

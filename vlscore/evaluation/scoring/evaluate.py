@@ -99,6 +99,9 @@ def evaluate(
         **({"others": len(scorer.others)} if scorer.others else {}),
     }
 
+    embedder = scorer.embedder
+    about_training = () if embedder is None else embedder.training_notes(studies)
+
     def image_files() -> Iterator[Path]:
         for row in (rows[k] for k in mine):
             if isinstance(row, Study):
@@ -132,7 +135,7 @@ def evaluate(
         compute,
         images=image_files if scorer.needs.images else None,
         overwrite=overwrite,
-        notes=_notes(studies, scorer),
+        notes=(*studies.notes, *scorer.notes, *about_training),
     )
 
 
@@ -240,16 +243,6 @@ def _facts(studies: StudyTable, scorer: Scorer, rows: Sequence[Study | Failure])
         "device": str(embedder.device),
         "batch_size": embedder.batch_size,
     }
-
-
-def _notes(studies: StudyTable, scorer: Scorer) -> tuple[str, ...]:
-    """Return what a user should know of the table and the encoder."""
-    if scorer.embedder is None:
-        return (*studies.notes, *scorer.notes)
-    # Imports torch, which metrics of texts do without.
-    from vlscore.embedding import training_notes
-
-    return (*studies.notes, *scorer.notes, *training_notes(scorer.embedder, studies.sha256))
 
 
 def part_of(part: str | None) -> tuple[int, int]:
