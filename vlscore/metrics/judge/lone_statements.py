@@ -105,7 +105,7 @@ class LoneStatements:
     def _severity_if_false(self, statement: Statement, matching: Matching) -> Severity | None:
         """Return the severity of a statement without a partner; None where it is no error."""
         tables, reference = self._tables, self._reference
-        gone = statement.observations & (reference.denied | reference.resolved)
+        gone = statement.observations & reference.denied
         others = [o for o in reference.statements if statement.place.may_be_near(o.place)]
         names = self._names(((statement, other) for other in others), gone)
         if any(n.how is Naming.SAME for n in names):
@@ -115,8 +115,6 @@ class LoneStatements:
         names = self._names(((statement, other) for other in others), gone)
         named = [n.how for n in names]
         if Naming.COARSER in named or any(n.means_the_same for n in names):
-            return None
-        if statement.doubtful and named:
             return None
         if not gone and is_implied(statement, reference, tables, Place.adds_nothing_to):
             return None

@@ -8,12 +8,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from vlscore.findings import Axis, FindingChange, Sentence, SeverityLevel, Span
+from vlscore.findings import FindingChange, Sentence, Span
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
 from vlscore.metrics.judge.places import BOTH_SIDES, GREATER, Place
 from vlscore.metrics.judge.statements import (
-    DEGREE,
-    REMAINDER,
     ReportStatements,
     Statement,
     around,
@@ -90,9 +88,7 @@ def _is_of(
     pair = one.concept, other.concept
     if pair not in tables.signs or pair[::-1] in tables.signs:
         return False
-    names = one.finding.observation, other.finding.observation
-    is_there = one.place.may_be(other.place) or one.place.holds(other.place)
-    if not is_there and tables.lexicon.midline.isdisjoint(names):
+    if not (one.place.may_be(other.place) or one.place.holds(other.place)):
         return False
     if one.change and other.change and one.change.change is not other.change.change:
         return False  # "The opacity has improved, the effusion has not."
@@ -129,11 +125,9 @@ def _is_explanation(
 ) -> bool:
     """Return whether a doubted finding explains the one before: "nodules, possibly emboli"."""
     joints = marks_in(sentence, _between(sign, new), "joint")
-    places = (*new.finding.on(Axis.SIDE), *new.finding.on(Axis.ZONE))
-    own = any(not place.inherited for place in places)
     pair = sign.concept, new.concept
     explains = pair in tables.confusable and pair not in tables.signs and new.size is None
-    return new.doubtful and explains and not own and "sign" in joints and "with" not in joints
+    return new.doubtful and explains and "sign" in joints and "with" not in joints
 
 
 def _one_and_the_same(one: Statement, other: Statement) -> bool:
@@ -144,14 +138,6 @@ def _one_and_the_same(one: Statement, other: Statement) -> bool:
 
 def _other_size(one: Statement, other: Statement) -> bool:
     return None not in (one.size, other.size) and one.size != other.size
-
-
-def _is_far(one: Statement, other: Statement) -> bool:
-    """Return whether one of two statements alone names a side, and their degrees are far apart."""
-    ranks = one.rank(), other.rank()
-    if None in ranks or bool(one.place.sides) == bool(other.place.sides):
-        return False
-    return abs((ranks[0] or 0) - (ranks[1] or 0)) >= _FAR_DEGREE
 
 
 def refers_back(
@@ -248,8 +234,6 @@ def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
     """Add a statement, or merge it into the one that it repeats, in other words or not."""
     for position, old in enumerate(stated):
         if old.concept == new.concept and old.place.may_be(new.place) and not _other_size(old, new):
-            if _is_far(old, new):
-                continue  # "Large right effusion. A trace of fluid" may be on the left.
             one = as_one(old, new)
             if not (old.place.levels and new.place.levels):
                 more = {k: v for k, v in one.place.levels.items() if k == GREATER}
@@ -262,12 +246,7 @@ def _add(stated: list[Statement], new: Statement, tables: JudgeTables) -> None:
             continue  # Where a side is named, each may be another finding.
         for pair in ((old.concept, new.concept), (new.concept, old.concept)):
             known = tables.coarser.get(pair)
-            coarse, exact = (old, new) if pair[0] == old.concept else (new, old)
-            if (
-                known
-                and not coarse.place.exceeds(exact.place)
-                and (known.same_across_sentences if is_same else known.same_without_place)
-            ):
+            if known and (known.same_across_sentences if is_same else known.same_without_place):
                 stated[position] = replace(as_one(old, new), concept=pair[1])
                 return
     stated.append(new)
@@ -301,7 +280,7 @@ def _merged(old: Statement, new: Statement) -> Statement:
         old,
         quoted=around(old.quoted, new.quoted) if old.line == new.line else old.quoted,
         place=old.place.with_missing(new.place),
-        grades={**new.grades, **old.grades, **_remaining(new)},
+        grades={**new.grades, **old.grades},
         size=new.size if old.size is None else old.size,
         change=max(old.change, new.change, key=_weight_of),
         doubtful=old.doubtful and new.doubtful,
@@ -310,12 +289,6 @@ def _merged(old: Statement, new: Statement) -> Statement:
         also=old.also | new.also,
         moved=old.moved or new.moved,
     )
-
-
-def _remaining(statement: Statement) -> dict[str, SeverityLevel]:
-    """Return the degree of a statement, if it is what is left of a finding."""
-    degree = statement.grades.get(DEGREE)
-    return {DEGREE: degree} if degree is not None and degree.scale == REMAINDER else {}
 
 
 def _weight_of(change: FindingChange | None) -> int:

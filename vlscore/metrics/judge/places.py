@@ -77,10 +77,6 @@ class Place(NamedTuple):
         """Return whether it has the sides of another place, and no other level."""
         return self.sides >= other.sides > frozenset() and not self.differs_in_levels(other)
 
-    def exceeds(self, other: "Place") -> bool:
-        """Return whether it has levels besides those of the other place, where both have some."""
-        return any(own - other.levels.get(family, own) for family, own in self.levels.items())
-
     def adds_nothing_to(self, other: "Place") -> bool:
         """Return whether another place names all that this one names."""
         return self.sides <= other.sides and all(

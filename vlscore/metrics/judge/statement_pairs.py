@@ -136,8 +136,7 @@ def _closeness(candidate: Statement, reference: Statement, credit: float) -> flo
         closeness -= 0.01 * abs(ranks[0] - ranks[1])
     if candidate.size is not None and reference.size is not None:
         closeness -= 0.01 * min(abs(candidate.size - reference.size) / 10, 5)
-    closeness -= 0.05 * (candidate.doubtful != reference.doubtful)
-    return closeness + 0.02 * (not candidate.observations.isdisjoint(reference.observations))
+    return closeness
 
 
 def match(
@@ -254,6 +253,6 @@ def _is_sign_of(
             not own.isdisjoint(other.observations)
             or statement.concept in {tables.of_observation[each] for each in other.observations}
         )
-        and (not own.isdisjoint(tables.lexicon.midline) or may_share(statement.place, other.place))
+        and may_share(statement.place, other.place)
         for other in others
     )

@@ -16,7 +16,7 @@ from vlscore.findings import (
     severity_level,
 )
 from vlscore.metrics.judge.judge_tables import JudgeTables
-from vlscore.metrics.judge.places import BOTH_SIDES, GREATER, Place
+from vlscore.metrics.judge.places import BOTH_SIDES, Place
 from vlscore.metrics.judge.statements import DEGREE, REMAINDER, Statement, marks_in
 
 #: Scales of words.toml whose words are no degrees of a finding.
@@ -64,17 +64,9 @@ def _said_of_places(
         for a in statement.finding.attributes
         if a.axis in (Axis.SIDE, Axis.ZONE, Axis.SEVERITY, Axis.CHANGE) and not a.inherited
     ]
-    more = {a.span: _greater_side(a, tables) for a in words if _greater_side(a, tables)}
-    changes = [a.span for a in words if a.axis is Axis.CHANGE]
-    # "Larger on the left" compares two sides, or names a side where it states a change.
-    own = [
-        a._replace(value=more[a.span]) if a.span in more else a
-        for a in words
-        if a.span not in more or (a.axis is Axis.SIDE and any(map(a.span.overlaps, changes)))
-    ]
     runs = [
         (is_place, list(run))
-        for is_place, run in groupby(own, key=lambda a: a.axis in (Axis.SIDE, Axis.ZONE))
+        for is_place, run in groupby(words, key=lambda a: a.axis in (Axis.SIDE, Axis.ZONE))
     ]
     runs = [
         (is_place, part)
@@ -117,12 +109,6 @@ def _in_clauses(sentence: Sentence, words: list[Attribute]) -> list[list[Attribu
             runs.append([])
         runs[-1].append(other)
     return runs
-
-
-def _greater_side(zone: Attribute, tables: JudgeTables) -> str:
-    """Return the side that words such as "right greater than left" give more; "" for others."""
-    levels = tables.levels.get(zone.value, ()) if zone.axis is Axis.ZONE else ()
-    return next((level for family, level in levels if family == GREATER), "")
 
 
 def _sides_in(words: Iterable[Attribute]) -> frozenset[str]:
@@ -182,9 +168,6 @@ def levels_said(
         level = severity_level(word.value, tables.lexicon)
         if level is not None:
             kind = level.scale if level.scale in _NO_DEGREES else DEGREE
-            is_of_today = kind in grades and any(
-                m.name == "today" and 0 <= word.span.start - m.span.end <= 1 for m in sentence.marks
-            )
-            if kind not in grades or is_of_today or level.scale == REMAINDER:
+            if kind not in grades or level.scale == REMAINDER:
                 grades[kind] = level
     return grades

@@ -26,7 +26,6 @@ from vlscore.metrics.judge.merged_statements import distinct_statements, each_on
 from vlscore.metrics.judge.places import BOTH_SIDES, Place
 from vlscore.metrics.judge.statement_parts import (
     has_resolved,
-    is_listed,
     levels_of,
     levels_said,
     split_by_place,
@@ -44,8 +43,6 @@ from vlscore.metrics.judge.statements import (
 #: Reports whose statements are remembered: several candidates share a reference.
 _REMEMBERED = 2048
 _Said = TypeVar("_Said")
-#: Characters between two sides that share a noun: "left and right".
-_LONGEST_JOINT = 5
 
 
 @lru_cache(_REMEMBERED)
@@ -166,11 +163,6 @@ def _sides_of(
     sides = finding.on(Axis.SIDE)
     if all(side.inherited for side in sides) and (side := _relative_side(found, finding, sentence)):
         return side
-    if is_device and len(sides) > 1:
-        first, second = sides[:2]
-        is_far = second.span.start - first.span.end > _LONGEST_JOINT
-        if is_far or not is_listed(sentence, first, second):
-            return BOTH_SIDES if first.value == "bilateral" else frozenset((first.value,))
     return frozenset(finding.sides)
 
 

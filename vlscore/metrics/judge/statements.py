@@ -14,7 +14,6 @@ from vlscore.findings import (
     Sentence,
     SeverityLevel,
     Span,
-    TemporalChange,
 )
 from vlscore.metrics.judge.judge_tables import Position
 from vlscore.metrics.judge.places import Place
@@ -96,12 +95,6 @@ class ReportStatements:
             and not f.normal
             and all(a.inherited for a in f.on(Axis.SIDE))
         )
-
-    @cached_property
-    def resolved(self) -> frozenset[str]:
-        """Return the observations that the report calls resolved, and states nowhere else."""
-        gone = {c.topic for c in self.changes if c.change is TemporalChange.RESOLVED}
-        return frozenset(gone.difference(*(s.observations for s in self.statements)))
 
 
 def around(*spans: Span) -> Span:
