@@ -8,8 +8,8 @@ from tests.conftest import REPOSITORY
 from vlscore.perturb import (
     Expected,
     Kind,
+    ParsedReport,
     Perturbation,
-    ReadReport,
     apply_edits,
     default_standard_normal,
     perturbations_of,
@@ -23,12 +23,12 @@ _BUILT = REPOSITORY / "perturbations" / "phantom" / "run.json"
 BUILT_KINDS: list[str] = json.loads(_BUILT.read_text(encoding="utf-8"))["key"]["kinds"]
 
 
-def read(report: str) -> ReadReport:
-    return ReadReport.read(report, default_standard_normal())
+def read(report: str) -> ParsedReport:
+    return ParsedReport.read(report, default_standard_normal())
 
 
 def made(
-    kind: Kind, report: str | ReadReport, seed: int = 0, per_report: int = 5, study_id: str = "s"
+    kind: Kind, report: str | ParsedReport, seed: int = 0, per_report: int = 5, study_id: str = "s"
 ) -> list[Perturbation]:
     """What a kind, registered or not, makes of a report."""
     source = read(report) if isinstance(report, str) else report
@@ -72,7 +72,7 @@ def check_description(kind: Kind) -> None:
 
 def check_report(kind: Kind, report: str, seed: int = 0) -> list[Perturbation]:
     """Return the perturbations that a kind makes of one report."""
-    read = ReadReport.read(report, default_standard_normal())
+    read = ParsedReport.read(report, default_standard_normal())
     found = list(perturbations_of(read, kind, seed, 5, "s"))
     for perturbation in found:
         check_perturbation(perturbation, kind, report)
@@ -80,7 +80,7 @@ def check_report(kind: Kind, report: str, seed: int = 0) -> list[Perturbation]:
     texts = [squeezed(perturbation.perturbed) for perturbation in found]
     assert len(set(texts)) == len(texts), "two changes of a report are equal"
     # A report is parsed once for all kinds: a kind that modifies it would change later results.
-    fresh = ReadReport.read(report, default_standard_normal())
+    fresh = ParsedReport.read(report, default_standard_normal())
     for again in (read, fresh):
         assert list(perturbations_of(again, kind, seed, 5, "s")) == found, (
             "it makes other changes in a second run; only `chance` may be random"

@@ -24,7 +24,7 @@ from vlscore.perturb import (
     Edit,
     Expected,
     Kind,
-    ReadReport,
+    ParsedReport,
     perturb_report,
     why_nothing,
 )
@@ -42,7 +42,7 @@ class AmericanSpelling(Kind):
     expected = Expected.INSIGNIFICANT
     nothing = "no word is spelled otherwise in America"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         for word in chance.shuffled(re.finditer("oedema|haemothorax", source.text)):
             spelling = re.sub("oe|ae", "e", word.group())
             yield Change((Edit(*word.span(), spelling),), f"spelling:{word.group()}")

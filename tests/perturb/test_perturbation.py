@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vlscore.perturb import Edit, apply_edits
-from vlscore.perturb.edits import change_of
+from vlscore.perturb import Change, Edit, ParsedReport, apply_edits
+from vlscore.perturb.consistency import consistent
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,9 @@ def test_edits_that_do_not_fit_are_refused(edits):
 def test_any_changes_that_are_changes_can_be_applied(text, proposed):
     edits = [Edit(start, start + length, words) for start, length, words in proposed]
     fit = [edit for edit in edits if edit.end <= len(text)]
-    change = change_of(fit, "rule")
+    change, reason = consistent(ParsedReport.read(text), Change(tuple(fit), "rule"))
     if change is None:
+        assert reason
         return
     grown = sum(len(e.replacement) - (e.end - e.start) for e in change.edits)
     assert len(apply_edits(text, change.edits)) == len(text) + grown

@@ -14,12 +14,12 @@ def test_layout():
     assert [source.opens_paragraph(k) for k in indices] == [True, False, False, True, True]
     assert [source.number_start(k) is not None for k in indices] == [False] * 3 + [True] * 2
     assert source.text[source.number_start(4) :] == "2. No mass."
-    assert source.leads[3] == "\nIMPRESSION: 1. "
+    assert source.texts_before[3] == "\nIMPRESSION: 1. "
 
 
 def test_sentences_that_lean():
     source = read(LAID_OUT)
-    assert [source.keeps_its_place(k) for k in range(5)] == [False, True, True, False, False]
+    assert [source.follows_previous(k) for k in range(5)] == [False, True, True, False, False]
     assert [source.followers(k) for k in range(5)] == [[1], [], [], [], []]
 
 
@@ -36,7 +36,7 @@ def test_sentences_that_lean():
 )
 def test_manner_of_writing(report, lower, upper, tokenised):
     source = read(report)
-    told = (source.is_lower_case, source.is_upper_case, source.is_tokenised)
+    told = (source.is_lower_case, source.text.isupper(), source.is_tokenised)
     assert told == (lower, upper, tokenised)
 
 

@@ -2,7 +2,7 @@
 
 from vlscore.findings import extract
 from vlscore.perturb import default_standard_normal, standard_normal_of
-from vlscore.perturb.generate import recipe
+from vlscore.perturb.standard_normal import recipe
 
 DEFAULTS = {topic.name: topic.default for topic in recipe().topics}
 
@@ -14,7 +14,7 @@ def sentences(*said: str, times: int = 2) -> list[str]:
 def test_each_default_denies_what_its_topic_denies():
     for topic in recipe().topics:
         denied = {finding.observation for finding in extract(topic.default)}
-        assert topic.denies <= denied <= topic.denies | topic.settles
+        assert topic.denies <= denied <= topic.denies | topic.may_deny
 
 
 def test_the_most_common_sentence_wins_and_the_first_of_equals():

@@ -1,6 +1,6 @@
 """Report with one proposed change, in the views that the check of consistency needs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property, lru_cache
 
 from vlscore.findings import (
@@ -15,7 +15,7 @@ from vlscore.findings import (
 )
 from vlscore.perturb.edits import Change, Edit, apply_edits, with_capital
 from vlscore.perturb.lexicons import matches_in, statements
-from vlscore.perturb.parsed_report import ReadReport, bare
+from vlscore.perturb.parsed_report import ParsedReport
 
 _reading = lru_cache(4_096)(extract)
 _LONGEST_QUOTE = 70
@@ -36,13 +36,15 @@ class ChangedReport:
         follow_ups: edits of other sentences, which must change too.
     """
 
-    def __init__(self, report: ReadReport, change: Change) -> None:
+    def __init__(self, report: ParsedReport, change: Change) -> None:
         self.report, self.edits = report, change.edits
         self.names = change.meaning.observations if change.meaning else ()
         self.touched = [s for s in report.sentences if any(_is_in(e, s.span) for e in self.edits)]
-        self.gone = {sentence.index for sentence in self.touched}
-        self.others = [s for s in report.sentences if s.index not in self.gone]
-        self.followers = {n for index in self.gone for n in report.followers(index)} - self.gone
+        self.touched_indices = {sentence.index for sentence in self.touched}
+        self.others = [s for s in report.sentences if s.index not in self.touched_indices]
+        self.followers = {
+            n for index in self.touched_indices for n in report.followers(index)
+        } - self.touched_indices
         self.follow_ups: list[Edit] = []
 
     @cached_property
@@ -77,12 +79,6 @@ class ChangedReport:
         """Return the findings of a touched sentence after the change."""
         return _reading(self.text_after(sentence))
 
-    def calls_normal(self, sentence: Sentence) -> set[int]:
-        """Return where words end by which a sentence calls something normal, before the change."""
-        tokens, found = matches_in(sentence.span.of(self.report.text))
-        ends = (tokens[match.last - 1].end for match in found.get("normal", ()))
-        return {sentence.span.start + end for end in ends}
-
     @cached_property
     def added(self) -> list[Finding]:
         """Return the findings of `names` that the changed words state."""
@@ -90,10 +86,10 @@ class ChangedReport:
         readings += map(self.after, self.touched)
         return [f for found in readings for f in found.present if f.observation in self.names]
 
-    def saying(self, sentences: Iterable[Sentence], name: str, reason: str) -> Iterator[str]:
+    def with_words(self, sentences: Iterable[Sentence], name: str, reason: str) -> Iterator[str]:
         """Yield the reason with each sentence that has a phrase of a list of wording.toml."""
         for sentence in sentences:
-            if self.report.says(sentence.index, name):
+            if self.report.contains(sentence.index, name):
                 yield self.quoting(sentence, reason)
 
     def quoting(self, sentence: Sentence, reason: str) -> str:
@@ -102,50 +98,28 @@ class ChangedReport:
         quote = words if len(words) <= _LONGEST_QUOTE else f"{words[: _LONGEST_QUOTE - 3]}..."
         return f"{reason}: {quote!r}"
 
-    def repetition(self) -> str | None:
-        """Return a message if a changed sentence now duplicates another one, else None."""
-        before = self.report.bare
-        others = {before[sentence.index] for sentence in self.others}
-        for sentence in self.touched:
-            words = bare(self.text_after(sentence))
-            if words and words != before[sentence.index] and words in others:
-                return f"the change would repeat a sentence of the report: {words!r}"
-        return None
+    def qualify_denials(self, *, acute: bool | None = None) -> Iterator[str]:
+        """Except `names` from general denials; yield reasons where that is not possible.
 
-    def make_room(
-        self,
-        findings: Iterable[Finding],
-        names: Iterable[str],
-        of: Callable[[Denial], bool] = lambda denial: True,
-        covered: Mapping[str, frozenset[str]] | None = None,
-    ) -> Iterator[str]:
-        """Edit general denials that belie findings; yield reasons where that is not possible.
-
-        Args:
-            findings, names: the findings, and their observations.
-            of: which denials count.
-            covered: region -> what its denial denies; default: what each denial says.
+        Args: acute: only denials of acute disease, or only others; default: all.
         """
-        sides = {finding.side for finding in findings}
         for sentence in self.others:
-            denials = [d for d in sentence.denials if of(d) and belies(d, names, covered)]
-            if sentence.normal and len(self.report.bare[sentence.index].split()) == 1:
+            general = [d for d in sentence.denials if acute in (None, d.acute)]
+            words = self.report.words_of(sentence).strip(" .").split()
+            if sentence.normal and len(words) == 1 and not acute:
                 # "Negative."
                 whole = load_lexicon().coverage.whole
-                negative = Denial(whole, sentence.span, False, frozenset(names))
-                denials = [negative] if of(negative) else []
-            beside = [d for d in sentence.denials if of(d) and _is_beside(d, names)]
-            normal = {finding.side for finding in sentence.findings if finding.normal}
-            # "The right lung is clear" does not describe the left one.
-            are_apart = len(normal) == len(sides) == 1 and normal | sides == {"left", "right"}
+                general = [Denial(whole, sentence.span, False, frozenset(self.names))]
+            denying = [d for d in general if _denies(d, self.names)]
+            near = [d for d in general if _is_near(d, self.names)]
             is_after = sentence.span.start >= self.edits[0].start
-            has_room = is_after and self.report.says(sentence.index, "rest", "otherwise")
-            if not (denials or beside) or are_apart or has_room:
+            is_qualified = is_after and self.report.contains(sentence.index, "rest", "otherwise")
+            if not (denying or near) or is_qualified:
                 continue
-            edit = with_room(self.report.text, sentence, (denials or beside)[0])
+            edit = qualified(self.report.text, sentence, (denying or near)[0])
             if edit is not None and is_after:
                 self.follow_ups.append(edit)
-            elif denials:
+            elif denying:
                 yield self.quoting(sentence, "another sentence would contradict the change")
 
 
@@ -156,37 +130,32 @@ def _is_in(edit: Edit, span: Span) -> bool:
     return edit.start < span.end and span.start < edit.end
 
 
-def belies(
-    denial: Denial, names: Iterable[str], covered: Mapping[str, frozenset[str]] | None = None
-) -> bool:
-    """Return whether a denial belies an observation; what is in no region, "normal chest" belies.
-
-    Args: covered: region -> what its denial denies; default: what the denial says.
-    """
+def _denies(denial: Denial, names: Iterable[str]) -> bool:
+    """Return whether a denial denies an observation; "normal chest" denies those of no region."""
     coverage = load_lexicon().coverage
-    denied = (covered or {denial.scope: denial.observations})[denial.scope]
     is_whole = not denial.acute and denial.scope == coverage.whole
-    return any(n in denied if n in coverage.any[coverage.whole] else is_whole for n in names)
+    in_regions = coverage.any[coverage.whole]
+    return any(n in denial.observations if n in in_regions else is_whole for n in names)
 
 
-def _is_beside(denial: Denial, names: Iterable[str]) -> bool:
+def _is_near(denial: Denial, names: Iterable[str]) -> bool:
     """Return whether "otherwise" reads better: "Pneumothorax. The lungs are otherwise clear."."""
-    beside, known = statements().room.beside, load_lexicon().observations
+    neighbours, known = statements().qualify.neighbours, load_lexicon().observations
     entries = [known[name] for name in names if name in known]
     regions = [entry.region or "" for entry in entries if not (denial.acute and entry.lasting)]
-    return any(denial.scope in beside.get(region, ()) for region in regions)
+    return any(denial.scope in neighbours.get(region, ()) for region in regions)
 
 
-def with_room(text: str, sentence: Sentence, denial: Denial) -> Edit | None:
+def qualified(text: str, sentence: Sentence, denial: Denial) -> Edit | None:
     """Return the edit that adds "other" or "otherwise" to a denial after a finding.
 
     None if the denial has no place for such a word.
 
     >>> report = "No acute disease. Lungs are clear."
-    >>> [with_room(report, s, s.denials[0]) for s in extract(report).sentences]
+    >>> [qualified(report, s, s.denials[0]) for s in extract(report).sentences]
     [Edit(start=3, end=3, replacement='other '), Edit(start=28, end=28, replacement='otherwise ')]
     """
-    room, start = statements().room, denial.span.start
+    table, start = statements().qualify, denial.span.start
     tokens, found = matches_in(denial.span.of(text))
     state = next((m for m in found.get("normal", ()) if m.entry == "normal"), None)
     denying = next((m for m in found.get("trigger", ()) if m.first == 0), None)
@@ -194,18 +163,18 @@ def with_room(text: str, sentence: Sentence, denial: Denial) -> Edit | None:
         nouns = (k for k, token in enumerate(tokens) if token.form in load_lexicon().coverage.nouns)
         inside = range(denying.last, next(nouns, denying.last))
         # "No radiographic evidence of (other) acute disease"
-        first = max((k + 1 for k in inside if tokens[k].form in room.of), default=denying.last)
-        if tokens[first].form in room.articles:
+        first = max((k + 1 for k in inside if tokens[k].form in table.of), default=denying.last)
+        if tokens[first].form in table.articles:
             article = tokens[first]
-            return Edit(start + article.start, start + article.end, room.another)
-        place = start + tokens[first + (tokens[first].form == room.any)].start
-        return Edit(place, place, f"{room.other} ")
+            return Edit(start + article.start, start + article.end, table.another)
+        place = start + tokens[first + (tokens[first].form == table.any)].start
+        return Edit(place, place, f"{table.other} ")
     if state is None:
         return None
-    adverb = state.first > 0 and tokens[state.first - 1].form.endswith(room.adverbs)
+    adverb = state.first > 0 and tokens[state.first - 1].form.endswith(table.adverbs)
     place = start + tokens[state.first - adverb].start
     if place > sentence.span.start:
-        return Edit(place, place, f"{room.otherwise} ")
+        return Edit(place, place, f"{table.otherwise} ")
     first_letter = text[place] if text[place : place + 2].isupper() else text[place].lower()
-    otherwise = with_capital(room.otherwise, like=text[place])
+    otherwise = with_capital(table.otherwise, like=text[place])
     return Edit(place, place + 1, f"{otherwise} {first_letter}")

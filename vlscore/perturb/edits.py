@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 from vlscore.core import check_settings
@@ -66,9 +65,6 @@ class Effect(StrEnum):
     REGRADED = "regraded"
     COMPARED = "compared"
     NOT_COMPARED = "not compared"
-    NORMALITY_LEFT_OUT = "normality left out"
-    NO_CONTENT_LEFT_OUT = "no content left out"
-    REORDERED = "reordered"
 
 
 class Meaning(NamedTuple):
@@ -95,23 +91,15 @@ class Edit(NamedTuple):
 
 
 class Change(NamedTuple):
-    """Change proposed by a kind: edits in text order without overlap, and the rule that fired.
+    """Change proposed by a kind: its edits, and the rule that fired.
 
     `meaning` decides how the rest of the report is checked. If it is None, because the change does
-    not alter the meaning, only layout and repetitions are checked.
+    not alter the meaning, only the layout is checked.
     """
 
     edits: tuple[Edit, ...]
     rule: str
     meaning: Meaning | None = None
-
-
-def change_of(edits: Iterable[Edit], rule: str, meaning: Meaning | None = None) -> Change | None:
-    """Return a change with its edits in text order; None if there are none, or two overlap."""
-    ordered = tuple(sorted(set(edits)))
-    if not ordered or any(one.end > other.start for one, other in pairwise(ordered)):
-        return None
-    return Change(ordered, rule, meaning)
 
 
 @dataclass(frozen=True, slots=True)

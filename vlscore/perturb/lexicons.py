@@ -1,10 +1,10 @@
 """Lexicons under `perturbations/lexicons/` that only perturbations need, read and checked."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from vlscore.core import entries_of, entry_of, read_table, resource_path
+from vlscore.core import entry_of, read_table, resource_path
 from vlscore.findings import Lexicon, MarkedWords, Match, Span, Token, load_lexicon
 
 
@@ -48,7 +48,6 @@ class SeverityChanges(NamedTuple):
     degrees: frozenset[str]
     degrees_not_before: tuple[str, ...]
     apart: frozenset[str]
-    steps: frozenset[str]
     copulas: frozenset[str]
     not_before: tuple[str, ...]
     not_after: tuple[str, ...]
@@ -84,7 +83,13 @@ class FalseFinding(NamedTuple):
     unless: tuple[str, ...]
 
 
-class Denials(NamedTuple):
+class FalseFindings(NamedTuple):
+    """Table of false_findings.toml."""
+
+    finding: tuple[FalseFinding, ...]
+
+
+class DenyingPhrases(NamedTuple):
     """Phrases that turn a sentence that states a finding into one that denies it."""
 
     denial: str
@@ -92,18 +97,18 @@ class Denials(NamedTuple):
     copula: str
     naming: str
     openings: Mapping[str, str]
-    dropped: frozenset[str]
-    kept: frozenset[str]
-    more: frozenset[str]
+    omitted: frozenset[str]
+    retained: frozenset[str]
+    says_more: frozenset[str]
     always_there: frozenset[str]
 
 
-class Assertions(NamedTuple):
+class AffirmingPhrases(NamedTuple):
     """Phrases that turn a sentence that denies a finding into one that states it."""
 
     openings: Mapping[str, str]
-    dropped: frozenset[str]
-    kept: frozenset[str]
+    omitted: frozenset[str]
+    retained: frozenset[str]
     there: tuple[str, str]
     verbs: tuple[str, ...]
     negation: str
@@ -138,14 +143,14 @@ class ComparingPhrases(NamedTuple):
     adjectives: tuple[str, ...]
     not_before: tuple[str, ...]
     copulas: Mapping[str, str]
-    hanging: frozenset[str]
+    not_last: frozenset[str]
     only_openings: tuple[str, ...]
     tails: str
     drop: tuple[DroppedWords, ...]
 
 
-class Room(NamedTuple):
-    """Words by which a general denial agrees with a finding."""
+class Qualifiers(NamedTuple):
+    """Words by which a general denial excepts a finding: "no other acute disease"."""
 
     other: str
     another: str
@@ -154,7 +159,7 @@ class Room(NamedTuple):
     articles: frozenset[str]
     any: str
     adverbs: str
-    beside: Mapping[str, tuple[str, ...]]
+    neighbours: Mapping[str, tuple[str, ...]]
     grave: frozenset[str]
 
 
@@ -172,10 +177,10 @@ class Statements(NamedTuple):
     """Tables of statements.toml."""
 
     article: Article
-    negate: Denials
-    affirm: Assertions
+    negate: DenyingPhrases
+    affirm: AffirmingPhrases
     compare: ComparingPhrases
-    room: Room
+    qualify: Qualifiers
 
 
 def matching_form(words: str) -> str:
@@ -227,7 +232,7 @@ def matches_in(text: str) -> tuple[Sequence[Token], Mapping[str, Sequence[Match]
 def phrases_in(text: str) -> Mapping[str, Sequence[Span]]:
     """Return where a text has phrases of the lists of wording.toml, by the name of the list.
 
-    >>> phrases_in("Opacity as described above.")["points"]
+    >>> phrases_in("Opacity as described above.")["refers_anywhere"]
     [Span(start=8, end=20)]
     """
     tokens, found = matches_in(text)
@@ -240,38 +245,16 @@ def phrases_in(text: str) -> Mapping[str, Sequence[Span]]:
     }
 
 
-def begins_with(text: str, name: str) -> bool:
-    """Return whether a text begins with a phrase of a list of wording.toml."""
-    return any(span.start == 0 for span in phrases_in(text).get(name, ()))
+Table = TypeVar("Table", bound=tuple[Any, ...])
 
 
-@cache
-def location_moves() -> LocationMoves:
-    """Rules of location_moves.toml."""
-    return entry_of(LocationMoves, perturbation_table("location_moves"), "location_moves.toml")
+def _table(kind: type[Table], name: str) -> Callable[[], Table]:
+    """Return a function that reads one file once, with the keys that a class names."""
+    return cache(lambda: entry_of(kind, perturbation_table(name), f"{name}.toml"))
 
 
-@cache
-def severity_changes() -> SeverityChanges:
-    """Rules of severity_changes.toml."""
-    table = perturbation_table("severity_changes")
-    return entry_of(SeverityChanges, table, "severity_changes.toml")
-
-
-@cache
-def equivalents() -> EquivalentTable:
-    """Tables of equivalents.toml."""
-    return entry_of(EquivalentTable, perturbation_table("equivalents"), "equivalents.toml")
-
-
-@cache
-def false_findings() -> list[FalseFinding]:
-    """Entries of false_findings.toml."""
-    table = perturbation_table("false_findings")
-    return entries_of(FalseFinding, table["finding"], "false_findings.toml")
-
-
-@cache
-def statements() -> Statements:
-    """Entries of statements.toml."""
-    return entry_of(Statements, perturbation_table("statements"), "statements.toml")
+equivalents = _table(EquivalentTable, "equivalents")
+false_findings = _table(FalseFindings, "false_findings")
+location_moves = _table(LocationMoves, "location_moves")
+severity_changes = _table(SeverityChanges, "severity_changes")
+statements = _table(Statements, "statements")

@@ -30,8 +30,6 @@ _SPACED_PERIOD = re.compile(r"\w \.(?:\s|$)")
 _PERIOD = re.compile(r"\.(?:\s|$)")
 _WORDS = re.compile(r"[a-z]{2,}")
 
-Topic = tuple[str, Side | None, tuple[str, ...]]
-
 
 class PlaceWords(NamedTuple):
     """Words of a sentence that name a side, a zone, or both."""
@@ -42,7 +40,7 @@ class PlaceWords(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ReadReport:
+class ParsedReport:
     """Report, parsed once for all kinds.
 
     Attributes:
@@ -56,7 +54,7 @@ class ReadReport:
     standard_normal: str | None = None
 
     @classmethod
-    def read(cls, report: str, standard_normal: str | None = None) -> "ReadReport":
+    def read(cls, report: str, standard_normal: str | None = None) -> "ParsedReport":
         """Extract the findings of a report. Raises InvalidReport if it is not a text."""
         return cls(report, extract(report), standard_normal)
 
@@ -68,11 +66,11 @@ class ReadReport:
         """Return the sentence in lower case."""
         return sentence.span.of(self.text).lower()
 
-    def says(self, index: int, *names: str) -> bool:
+    def contains(self, index: int, *names: str) -> bool:
         """Return whether a sentence has a phrase of one of these lists of wording.toml."""
         return any(name in self._phrases[index] for name in names)
 
-    def opens(self, index: int, name: str) -> bool:
+    def begins(self, index: int, name: str) -> bool:
         """Return whether a sentence begins with a phrase of a list of wording.toml."""
         spans = self._phrases[index].get(name, ())
         words = self.words_of(self.sentences[index])
@@ -95,31 +93,10 @@ class ReadReport:
             for m in found.get("place", ())
         ]
 
-    def is_of_bones(self, sentence: Sentence) -> set[bool]:
-        """Return whether a sentence is about bones, other organs, or (without a finding) either."""
-        known = load_lexicon().observations
-        kinds = {known[finding.observation].region == "bones" for finding in sentence.findings}
-        return kinds or {True, False}
-
-    @cached_property
-    def bare(self) -> list[str]:
-        """Return the words of each sentence alone, without numbers and punctuation."""
-        return [bare(self.words_of(sentence)) for sentence in self.sentences]
-
-    @cached_property
-    def squeezed(self) -> str:
-        """Return the text with one blank for any white space: changes of that alone are none."""
-        return " ".join(self.text.split())
-
     @cached_property
     def is_lower_case(self) -> bool:
         """Return whether it is written without capitals, as tokenised corpora are."""
         return not any(character.isupper() for character in self.text)
-
-    @cached_property
-    def is_upper_case(self) -> bool:
-        """Return whether it is written in capitals throughout."""
-        return self.text.isupper()
 
     @cached_property
     def is_tokenised(self) -> bool:
@@ -138,7 +115,7 @@ class ReadReport:
     def styled(self, sentence: str) -> str:
         """Return a generated sentence in the style of the report.
 
-        >>> ReadReport.read("no effusion .").styled("There is edema.")
+        >>> ParsedReport.read("no effusion .").styled("There is edema.")
         'there is edema .'
         """
         if self.is_lower_case:
@@ -147,30 +124,34 @@ class ReadReport:
 
     # ------------------------------------------------------------------ layout
 
-    def before(self, index: int) -> int:
+    def end_of_previous(self, index: int) -> int:
         """Return where the sentence before number `index` ends; 0 for the first."""
         return self.sentences[index - 1].span.end if index else 0
 
     @cached_property
-    def leads(self) -> list[str]:
+    def texts_before(self) -> list[str]:
         """Return the text before each sentence, after the previous one: list number, header."""
         starts = [sentence.span.start for sentence in self.sentences]
-        return [self.text[self.before(index) : start] for index, start in enumerate(starts)]
+        return [
+            self.text[self.end_of_previous(index) : start] for index, start in enumerate(starts)
+        ]
 
     def number_start(self, index: int) -> int | None:
         """Return the place of a sentence's list number, if it begins a list item."""
-        match = _NUMBER.search(self.leads[index])
-        return None if match is None else self.before(index) + match.start()
+        match = _NUMBER.search(self.texts_before[index])
+        return None if match is None else self.end_of_previous(index) + match.start()
 
     @cached_property
     def section_openings(self) -> frozenset[int]:
         """Return the sentences that a section header precedes, or nothing at all."""
-        headed = (k for k, lead in enumerate(self.leads) if ":" in lead and _HEADER.search(lead))
+        headed = (
+            k for k, lead in enumerate(self.texts_before) if ":" in lead and _HEADER.search(lead)
+        )
         return frozenset([0, *headed])
 
     def opens_paragraph(self, index: int) -> bool:
         """Return whether a sentence begins a section, a list item or a line."""
-        is_item = self.number_start(index) is not None or "\n" in self.leads[index]
+        is_item = self.number_start(index) is not None or "\n" in self.texts_before[index]
         return is_item or index in self.section_openings
 
     def is_joined(self, index: int) -> bool:
@@ -190,9 +171,8 @@ class ReadReport:
 
     # ------------------------------------------------------------------ coherence
 
-    # Every kind asks it of every sentence.
     @cached_property
-    def speaks_of_the_one_before(self) -> list[bool]:
+    def refers_to_previous(self) -> list[bool]:
         """Return whether each sentence makes no sense without the one before it."""
         # "Increased." or "Grossly stable."
         compares = [
@@ -200,24 +180,24 @@ class ReadReport:
             for s in self.sentences
         ]
         return [
-            index not in self.section_openings and (compares_only or self.opens(index, "refers"))
-            for index, compares_only in enumerate(compares)
+            index not in self.section_openings and (only_compares or self.begins(index, "refers"))
+            for index, only_compares in enumerate(compares)
         ]
 
-    def keeps_its_place(self, index: int) -> bool:
+    def follows_previous(self, index: int) -> bool:
         """Return whether a sentence reads well only right after the one before it."""
-        recommends = self.sentences[index].category is Category.RECOMMENDATION
-        leans = self.opens(index, "connects") or self.leans(index)
-        refers = self.speaks_of_the_one_before[index]
-        return index > 0 and (self.goes_on(index) or recommends or refers or leans)
-
-    def leans(self, index: int) -> bool:
-        """Return whether a sentence, if it exists in this section, refers to an earlier one."""
-        if index == len(self.sentences) or index in self.section_openings:
+        if index == 0:
             return False
-        return self.says(index, "leans", "points")
+        if self.continues_previous(index) or self.begins(index, "connects"):
+            return True
+        if self.sentences[index].category is Category.RECOMMENDATION:
+            return True
+        return index not in self.section_openings and (
+            self.refers_to_previous[index]
+            or self.contains(index, "connects_anywhere", "refers_anywhere")
+        )
 
-    def goes_on(self, index: int) -> bool:
+    def continues_previous(self, index: int) -> bool:
         """Return whether a sentence begins in lower case where others do not."""
         if self.opens_paragraph(index) or self.is_lower_case:
             return False
@@ -226,20 +206,20 @@ class ReadReport:
     def followers(self, index: int) -> list[int]:
         """Return the sentences directly after one that refer to it."""
         after = range(index + 1, len(self.sentences))
-        return list(takewhile(lambda k: self.speaks_of_the_one_before[k], after))
+        return list(takewhile(lambda k: self.refers_to_previous[k], after))
 
     # ------------------------------------------------------------------ findings
 
     def merely_denies(self, sentence: Sentence) -> bool:
         """Return True if a sentence only denies findings or calls something normal."""
         is_clinical = sentence.category is Category.CLINICAL
-        return is_clinical and sentence.normal and not self.says(sentence.index, "hedges")
+        return is_clinical and sentence.normal and not self.contains(sentence.index, "hedges")
 
     def says_nothing_clinical(self, sentence: Sentence) -> bool:
         """Return whether a sentence on technique and the like neither finds nor interprets."""
         if sentence.category is Category.CLINICAL or sentence.findings or sentence.changes:
             return False
-        return not self.says(sentence.index, "interprets")
+        return not self.contains(sentence.index, "interprets")
 
     def pathologies(self, sentence: Sentence) -> list[Finding]:
         """Return the sentence's positive findings, whose omission would be an error."""
@@ -252,7 +232,7 @@ class ReadReport:
     def restatements(self, finding: Finding) -> list[Finding]:
         """Return other affirmed or uncertain mentions of what may be the same finding and place."""
         current = (f for f in self._stated if f is not finding and f.status is Status.CURRENT)
-        return [mention for mention in current if may_be_one(mention, finding)]
+        return [mention for mention in current if may_be_same(mention, finding)]
 
     def sentences_stating(self, finding: Finding) -> frozenset[int]:
         """Return the sentences that state a finding, or state it again."""
@@ -264,24 +244,24 @@ class ReadReport:
         return [f for f in self.findings if f.polarity is not Polarity.NEGATIVE]
 
 
-def topic_of(finding: Finding) -> Topic:
-    """Return the topic of a mention: mentions of one topic have the same restatements."""
+def topic_of(finding: Finding) -> tuple[str, Side | None, tuple[str, ...]]:
+    """Return what finding a mention is of, and where: equal topics have the same restatements."""
     return finding.observation, finding.side, finding.zones
 
 
-def may_be_one(one: Finding, other: Finding) -> bool:
+def may_be_same(one: Finding, other: Finding) -> bool:
     """Return whether two mentions may be of one thing: names for one, and no two places."""
     if one.observation == other.observation:
         return not _on_two_sides(one, other)
-    return _are_related(one, other, alike().same)
+    return _are_in(alike().same, one, other)
 
 
-def are_kin(one: Finding, other: Finding) -> bool:
+def are_related(one: Finding, other: Finding) -> bool:
     """Return whether two mentions may be of the same finding or its cause, at the same place."""
-    return may_be_one(one, other) or _are_related(one, other, alike().related)
+    return may_be_same(one, other) or _are_in(alike().related, one, other)
 
 
-def _are_related(one: Finding, other: Finding, relation: Mapping[str, frozenset[str]]) -> bool:
+def _are_in(relation: Mapping[str, frozenset[str]], one: Finding, other: Finding) -> bool:
     if other.observation not in relation.get(one.observation, ()) or _on_two_sides(one, other):
         return False
     return not one.zones or not other.zones or not heights(one).isdisjoint(heights(other))
@@ -294,8 +274,3 @@ def _on_two_sides(one: Finding, other: Finding) -> bool:
 def heights(finding: Finding) -> set[str]:
     """Return the zones of a finding, and those at the same height."""
     return {*finding.zones, *location_moves().height(finding.zones)}
-
-
-def bare(text: str) -> str:
-    """Return the words of a text alone, in lower case."""
-    return " ".join(_WORDS.findall(text.lower()))

@@ -21,9 +21,10 @@ from vlscore.core import (
 from vlscore.data import Report, ReportTable, open_reports
 from vlscore.errors import Failure, InvalidTable
 from vlscore.perturb.edits import PerturbationSettings
-from vlscore.perturb.generate import perturbations_of, standard_normal_of, why_nothing
-from vlscore.perturb.parsed_report import ReadReport
-from vlscore.perturb.registry import Kind, NeedsStandardNormal, kinds_named
+from vlscore.perturb.generate import perturbations_of, why_nothing
+from vlscore.perturb.parsed_report import ParsedReport
+from vlscore.perturb.registry import Kind, kinds_named
+from vlscore.perturb.standard_normal import standard_normal_of
 from vlscore.stats import Result, TextTable
 
 PERTURBATIONS_FILE = "perturbations.jsonl"
@@ -104,7 +105,7 @@ def perturb(
 
     def write(folder: Path) -> dict[str, Any]:
         normal = None
-        if any(isinstance(kind, NeedsStandardNormal) for kind in chosen):
+        if any(kind.needs_standard_normal for kind in chosen):
             normal = standard_normal or standard_normal_of(
                 row.text for row in table if isinstance(row, Report)
             )
@@ -150,7 +151,7 @@ def _write(
                 skipped.write(json_line({"row": row.row, "study_id": row.id, "reason": row.reason}))
             else:
                 reports += 1
-                source = ReadReport.read(row.text, standard_normal)
+                source = ParsedReport.read(row.text, standard_normal)
                 reasons = {}
                 for kind in kinds:
                     refused: list[str] = []

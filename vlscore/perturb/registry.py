@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from vlscore.core import Registry
 from vlscore.errors import InvalidSetting
 from vlscore.perturb.edits import Chance, Change, ErrorCategory, Expected
-from vlscore.perturb.parsed_report import ReadReport
+from vlscore.perturb.parsed_report import ParsedReport
 
 
 class Kind(ABC):
@@ -25,6 +25,7 @@ class Kind(ABC):
         origin: publication that describes the kind; default: "vlscore".
         nothing: reason why a report allows no such change, as skipped.jsonl prints it: "no word is
             spelled otherwise in America". No capital, no period at the end.
+        needs_standard_normal: whether it reads `ParsedReport.standard_normal`.
     """
 
     name: ClassVar[str]
@@ -33,19 +34,16 @@ class Kind(ABC):
     category: ClassVar[ErrorCategory | None] = None
     origin: ClassVar[str] = "vlscore"
     nothing: ClassVar[str]
+    needs_standard_normal: ClassVar[bool] = False
 
     @abstractmethod
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         """Yield the changes that the report allows, in an order that `chance` alone decides.
 
         Args:
             source: the report, with its findings and sentences; it must not be modified.
             chance: source of every random choice, such as `chance.shuffled(places)`.
         """
-
-
-class NeedsStandardNormal(Kind):
-    """Base class of kinds that need `ReadReport.standard_normal`, by which generators find them."""
 
 
 AnyKind = str | Kind | type[Kind]

@@ -7,11 +7,12 @@ changes only word for word. Sentences below titles ("LUNGS: There is ...") may c
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from vlscore.findings import Layout, Sentence, Span, extract
 from vlscore.perturb.edits import Edit
 from vlscore.perturb.lexicons import phrases_in
-from vlscore.perturb.parsed_report import ReadReport
+from vlscore.perturb.parsed_report import ParsedReport
 from vlscore.text import has_marks
 
 _LABEL = re.compile(r"[^\n:?|\t]{1,48}?(?:[:?|\t]|[ \t]+[-–—=][ \t]|\.{3,}|[ ]{3,})")
@@ -24,7 +25,7 @@ _LETTER_OR_BULLET = re.compile(r"^[ \t]*(?:\(?([A-Za-z])[.)](?=\s)|([-*•–+])
 _LONGEST_ANSWER = 5
 
 
-def harm(report: ReadReport, perturbed: str, edits: Sequence[Edit]) -> str | None:
+def harm(report: ParsedReport, perturbed: str, edits: Sequence[Edit]) -> str | None:
     """Return a message on the damage of a change to a form or a list, or None."""
     text = report.text
     if any(has_marks(text, edit.start, edit.end) for edit in edits):
@@ -44,12 +45,12 @@ def harm(report: ReadReport, perturbed: str, edits: Sequence[Edit]) -> str | Non
     return None
 
 
-def _rows(report: ReadReport) -> Iterator[Span]:
+def _rows(report: ParsedReport) -> Iterator[Span]:
     """Yield the parts of a report that may change only word for word: rows, and titles of rows."""
     text = report.text
     # Where "+" means present, "-" means absent.
-    signed = any(lead.strip() == "+" for lead in report.leads)
-    for sentence, following in zip(report.sentences, [*report.sentences[1:], None], strict=True):
+    signed = any(lead.strip() == "+" for lead in report.texts_before)
+    for sentence, following in zip_longest(report.sentences, report.sentences[1:]):
         start, end = sentence.span
         if sentence.layout is Layout.PROSE:
             below = text[end : following.span.start] if following else ""

@@ -19,7 +19,7 @@ from vlscore.perturb import (
     Edit,
     ErrorCategory,
     Expected,
-    ReadReport,
+    ParsedReport,
     alike,
     apply_edits,
     perturbations_of,
@@ -258,7 +258,7 @@ def find_copies(reports: Sequence[str], *, without: str = "") -> ReportCopies:
     for text in reports:
         if text in known:
             continue
-        report = ReadReport.read(text)
+        report = ParsedReport.read(text)
         rewrites: dict[str, list[Rewrite]] = defaultdict(list)
         for rewrite in _rewrites(report, kinds):
             rewrites[rewrite.categories[0] if rewrite.categories else INSIGNIFICANT].append(rewrite)
@@ -268,7 +268,7 @@ def find_copies(reports: Sequence[str], *, without: str = "") -> ReportCopies:
     return ReportCopies([known[text] for text in reports], table, without)
 
 
-def _rewrites(report: ReadReport, kinds: Sequence[Any]) -> Iterable[Rewrite]:
+def _rewrites(report: ParsedReport, kinds: Sequence[Any]) -> Iterable[Rewrite]:
     spans = [sentence.span for sentence in report.sentences]
     for kind in kinds:
         is_significant = kind.expected is Expected.SIGNIFICANT

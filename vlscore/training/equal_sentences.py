@@ -14,7 +14,7 @@ from vlscore.findings import (
     extract,
     severity_level,
 )
-from vlscore.perturb import ReadReport
+from vlscore.perturb import ParsedReport
 
 # Zones at the same height, which reports use as synonyms.
 _HEIGHTS = {
@@ -108,7 +108,7 @@ class SentenceTable:
         self._numbers: dict[SentenceFacts, int] = {}
         self._known: dict[str, SentenceFacts | None] = {}
 
-    def add(self, report: ReadReport) -> list[SentencePlace]:
+    def add(self, report: ParsedReport) -> list[SentencePlace]:
         """Add the sentences of a report; return the place of each."""
         places = []
         for sentence in report.sentences:

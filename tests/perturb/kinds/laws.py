@@ -167,7 +167,11 @@ def affirms(p: Perturbation) -> bool:
 def adds_one_sentence(p: Perturbation) -> bool:
     """One of the sentences of the table came, whole; the others stay but to make room."""
     ((old, new),) = edited(p)
-    known = {" ".join(s.lower().rstrip(".").split()) for f in false_findings() for s in f.sentences}
+    known = {
+        " ".join(s.lower().rstrip(".").split())
+        for f in false_findings().finding
+        for s in f.sentences
+    }
     said = " ".join(new.replace(".", " ").split())
     return not old and said in known and not gone(p) - Counter({"an": 1, "a": 1})
 

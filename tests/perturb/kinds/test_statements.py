@@ -128,7 +128,7 @@ def _addable(*mentioned: str) -> set[str]:
     families = alike().same
     return {
         sentence
-        for finding in false_findings()
+        for finding in false_findings().finding
         if not any(
             name in finding.unless or name in families.get(finding.observation, ())
             for name in mentioned

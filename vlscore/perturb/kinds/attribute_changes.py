@@ -20,16 +20,15 @@ from vlscore.perturb.edits import (
     ErrorCategory,
     Expected,
     Meaning,
-    change_of,
     in_case_of,
     replaced,
 )
 from vlscore.perturb.lexicons import location_moves, matching_form, severity_changes
-from vlscore.perturb.parsed_report import ReadReport, topic_of
+from vlscore.perturb.parsed_report import ParsedReport, topic_of
 from vlscore.perturb.registry import Kind
 
 
-def _present(source: ReadReport) -> Iterator[Finding]:
+def _present(source: ParsedReport) -> Iterator[Finding]:
     """Yield the positive findings of clinical sentences."""
     for sentence in source.sentences:
         if sentence.category is Category.CLINICAL:
@@ -62,7 +61,7 @@ class ChangeLocation(Kind):
     origin = "VLScore paper, section 4.2, kind 3 (187 of 979)"
     nothing = "no positive finding has a side or zone that can be changed"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         if source.has_labels:
             return
         places = [
@@ -80,7 +79,7 @@ class ChangeLocation(Kind):
                 yield change
 
 
-def _other_side(source: ReadReport, finding: Finding, attribute: Attribute) -> Change | None:
+def _other_side(source: ParsedReport, finding: Finding, attribute: Attribute) -> Change | None:
     words = matching_form(attribute.span.of(source.text))
     moves = location_moves()
     if words not in moves.sides or load_lexicon().observations[finding.observation].one_sided:
@@ -91,7 +90,7 @@ def _other_side(source: ReadReport, finding: Finding, attribute: Attribute) -> C
 
 
 def _other_zone(
-    source: ReadReport, finding: Finding, attribute: Attribute, chance: Chance
+    source: ParsedReport, finding: Finding, attribute: Attribute, chance: Chance
 ) -> Change | None:
     words = matching_form(attribute.span.of(source.text))
     moves, known = location_moves(), load_lexicon().observations
@@ -119,7 +118,7 @@ def _may_be_anywhere(finding: Finding) -> bool:
 
 
 def _moved(
-    source: ReadReport,
+    source: ParsedReport,
     finding: Finding,
     attribute: Attribute,
     options: Mapping[str, tuple[str, ...]],
@@ -135,11 +134,11 @@ def _moved(
         edits.update(moved)
     old, name = matching_form(attribute.span.of(source.text)), finding.observation
     meaning = Meaning(Effect.MOVED, (name,), attribute.value, new)
-    return change_of(edits, f"{attribute.axis}:{old}->{options[old][choice]} {name}", meaning)
+    return Change(tuple(edits), f"{attribute.axis}:{old}->{options[old][choice]} {name}", meaning)
 
 
 def _moved_in(
-    source: ReadReport,
+    source: ParsedReport,
     index: int,
     attribute: Attribute,
     options: Mapping[str, tuple[str, ...]],
@@ -190,12 +189,12 @@ class ChangeSeverity(Kind):
     origin = "VLScore paper, section 4.2, kind 4 (95 of 979)"
     nothing = "no positive finding has a severity that can be changed"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         # A device's size word belongs to its name ("large-bore catheter").
         grades = [
             (finding, attribute)
             for finding in _present(source)
-            if not finding.on(Axis.SIZE) and finding.chexpert != "Support Devices"
+            if finding.chexpert != "Support Devices"
             for attribute in _own_grades(finding)
         ]
         for finding, attribute in _distinct(grades, chance):
@@ -214,7 +213,7 @@ def _own_grades(finding: Finding) -> list[Attribute]:
 
 
 def _regraded(
-    source: ReadReport, finding: Finding, attribute: Attribute, chance: Chance
+    source: ParsedReport, finding: Finding, attribute: Attribute, chance: Chance
 ) -> Change | None:
     if not _can_be_regraded(source, finding, attribute):
         return None
@@ -232,14 +231,14 @@ def _regraded(
     old = matching_form(attribute.span.of(source.text))
     new = _other_grade(source, finding, attribute, choice)
     meaning = Meaning(Effect.REGRADED, (finding.observation,), old, new)
-    return change_of(edits, f"severity:{old}->{new} {finding.observation}", meaning)
+    return Change(tuple(edits), f"severity:{old}->{new} {finding.observation}", meaning)
 
 
-def _can_be_regraded(source: ReadReport, finding: Finding, grade: Attribute) -> bool:
-    """Return whether the word can be replaced by another grade, and grades only this finding."""
+def _can_be_regraded(source: ParsedReport, finding: Finding, grade: Attribute) -> bool:
+    """Return whether the word alone grades the finding, and no other, and can be replaced."""
     table, text = severity_changes(), source.text
     words = matching_form(grade.span.of(text))
-    if table.of(words) is None:
+    if table.of(words) is None or finding.on(Axis.SIZE):
         return False
     following = matching_form(text[grade.span.end : grade.span.end + 30])
     preceding = matching_form(text[max(0, grade.span.start - 30) : grade.span.start])
@@ -259,7 +258,7 @@ def _can_be_regraded(source: ReadReport, finding: Finding, grade: Attribute) -> 
     return table.copulas.issuperset(between.lower().split())
 
 
-def _other_grade(source: ReadReport, finding: Finding, grade: Attribute, choice: int) -> str:
+def _other_grade(source: ParsedReport, finding: Finding, grade: Attribute, choice: int) -> str:
     table = severity_changes()
     words = matching_form(grade.span.of(source.text))
     change = table.of(words)

@@ -13,12 +13,11 @@ from vlscore.perturb.edits import (
     ErrorCategory,
     Expected,
     Meaning,
-    change_of,
     removed,
 )
 from vlscore.perturb.kinds.removals import remove_sentences
 from vlscore.perturb.lexicons import DroppedWords, matching_form, statements
-from vlscore.perturb.parsed_report import ReadReport, topic_of
+from vlscore.perturb.parsed_report import ParsedReport, topic_of
 from vlscore.perturb.registry import Kind
 
 
@@ -31,7 +30,7 @@ class DropComparison(Kind):
     category = ErrorCategory.OMITTED_COMPARISON
     nothing = "the report has no comparison with a prior examination that can be removed"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         comparing: list[Sentence | Finding] = [
             sentence for sentence in source.sentences if _only_compares(source, sentence)
         ]
@@ -42,14 +41,13 @@ class DropComparison(Kind):
                 if any(s.changes for s in source.sentences if s is not chosen):
                     continue
                 edits = remove_sentences(source, [chosen.index])
-                change = change_of(edits or (), "sentence:comparison", Meaning(Effect.NOT_COMPARED))
-            else:
-                change = _without(source, chosen)
-            if change is not None:
+                if edits is not None:
+                    yield Change(edits, "sentence:comparison", Meaning(Effect.NOT_COMPARED))
+            elif (change := _without(source, chosen)) is not None:
                 yield change
 
 
-def _only_compares(source: ReadReport, sentence: Sentence) -> bool:
+def _only_compares(source: ParsedReport, sentence: Sentence) -> bool:
     if sentence.category is not Category.COMPARISON or not sentence.changes or sentence.findings:
         return False
     return source.words_of(sentence).startswith(statements().compare.only_openings)
@@ -59,7 +57,7 @@ def _own_changes(finding: Finding) -> list[Attribute]:
     return [change for change in finding.on(Axis.CHANGE) if not change.inherited]
 
 
-def _without(source: ReadReport, finding: Finding) -> Change | None:
+def _without(source: ParsedReport, finding: Finding) -> Change | None:
     """Return the change that removes every comparison of the finding, also where it is restated."""
     mentions = (finding, *source.restatements(finding))
     edits: set[Edit] = set()
@@ -71,10 +69,10 @@ def _without(source: ReadReport, finding: Finding) -> Change | None:
             edits.update(dropped)
     words = matching_form(_own_changes(finding)[0].span.of(source.text))
     meaning = Meaning(Effect.NOT_COMPARED, (finding.observation,), words)
-    return change_of(edits, f"dropped:{words} {finding.observation}", meaning)
+    return Change(tuple(edits), f"dropped:{words} {finding.observation}", meaning)
 
 
-def _dropped(source: ReadReport, finding: Finding, attribute: Attribute) -> list[Edit] | None:
+def _dropped(source: ParsedReport, finding: Finding, attribute: Attribute) -> list[Edit] | None:
     """Return the edits of the first row of the table that fits; None where none does."""
     text, (start, end) = source.text, attribute.span
     sentence = source.sentences[finding.sentence].span
@@ -132,7 +130,7 @@ class InventComparison(Kind):
     category = ErrorCategory.FALSE_COMPARISON
     nothing = "the report already has a comparison, or no sentence states exactly one finding"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         if any(s.changes or s.category is Category.COMPARISON for s in source.sentences):
             return
         for sentence in chance.shuffled(source.sentences):
@@ -152,12 +150,12 @@ class InventComparison(Kind):
             yield Change((edit,), f"compared:{words} {finding.observation}", meaning)
 
 
-def _plain_finding(source: ReadReport, sentence: Sentence) -> Finding | None:
+def _plain_finding(source: ParsedReport, sentence: Sentence) -> Finding | None:
     """Return the only finding to which a comparison at the sentence's end can refer, or None."""
     if len(sentence.findings) != 1 or not source.pathologies(sentence):
         return None
     finding = sentence.findings[0]
     rest = source.text[finding.span.end : sentence.span.end].lower()
     words = re.findall(r"[\w']+", rest)
-    plain = statements().negate.more.isdisjoint(words) and "," not in rest
+    plain = statements().negate.says_more.isdisjoint(words) and "," not in rest
     return finding if plain and not source.is_joined(sentence.index) else None

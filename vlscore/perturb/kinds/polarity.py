@@ -16,7 +16,7 @@ from vlscore.perturb.edits import (
     with_capital,
 )
 from vlscore.perturb.lexicons import FalseFinding, alike, false_findings, statements
-from vlscore.perturb.parsed_report import ReadReport
+from vlscore.perturb.parsed_report import ParsedReport
 from vlscore.perturb.registry import Kind
 
 
@@ -29,11 +29,11 @@ class AddFalseFinding(Kind):
     category = ErrorCategory.FALSE_FINDING
     nothing = "the report has no place for another finding, or mentions all of them"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         places = [] if source.has_labels else _places(source)
         if not places:
             return
-        for finding in chance.shuffled(false_findings()):
+        for finding in chance.shuffled(false_findings().finding):
             if _is_mentioned(source, finding):
                 continue
             sentence = source.styled(chance.pick(finding.sentences))
@@ -45,12 +45,12 @@ class AddFalseFinding(Kind):
                 yield Change((edit,), f"added:{finding.observation}", meaning)
 
 
-def _is_mentioned(source: ReadReport, finding: FalseFinding) -> bool:
+def _is_mentioned(source: ParsedReport, finding: FalseFinding) -> bool:
     named = alike().same.get(finding.observation, frozenset()).union(finding.unless)
     return any(mentioned.observation in named for mentioned in source.findings)
 
 
-def _places(source: ReadReport) -> list[int]:
+def _places(source: ParsedReport) -> list[int]:
     """Return ends of clinical sentences after which another may follow; not after a summary."""
     last = len(source.sentences) - 1
     fit = [
@@ -59,7 +59,7 @@ def _places(source: ReadReport) -> list[int]:
         if sentence.category is Category.CLINICAL
         and sentence.span.of(source.text).endswith((".", "!", "?"))
         and not source.is_joined(sentence.index)
-        and (sentence.index == last or not source.keeps_its_place(sentence.index + 1))
+        and (sentence.index == last or not source.follows_previous(sentence.index + 1))
     ]
     before = [s for s in fit if all(f.observation != "acute_abnormality" for f in s.findings)]
     return [sentence.span.end for sentence in before or fit]
@@ -74,7 +74,7 @@ class AffirmFinding(Kind):
     category = ErrorCategory.FALSE_FINDING
     nothing = "no sentence denies exactly one finding that the report mentions only once"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):
             if (finding := _denied_alone(source, sentence)) is not None:
                 edit = _assertion(source, sentence, finding)
@@ -83,7 +83,7 @@ class AffirmFinding(Kind):
                     yield Change((edit,), f"stated:{finding.observation}", meaning)
 
 
-def _denied_alone(source: ReadReport, sentence: Sentence) -> Finding | None:
+def _denied_alone(source: ParsedReport, sentence: Sentence) -> Finding | None:
     """Return the only finding of a sentence that denies it."""
     if sentence.category is not Category.CLINICAL or len(sentence.findings) != 1:
         return None
@@ -93,7 +93,7 @@ def _denied_alone(source: ReadReport, sentence: Sentence) -> Finding | None:
     return finding if is_named and not source.is_joined(sentence.index) else None
 
 
-def _assertion(source: ReadReport, sentence: Sentence, finding: Finding) -> Edit | None:
+def _assertion(source: ParsedReport, sentence: Sentence, finding: Finding) -> Edit | None:
     text, table = source.text, statements().affirm
     start = sentence.span.start
     negation = re.search(table.negation, text[start : finding.cue.start], re.IGNORECASE)
@@ -105,9 +105,9 @@ def _assertion(source: ReadReport, sentence: Sentence, finding: Finding) -> Edit
     if opening is None or tail not in table.tails:
         return None
     words = head[len(opening) :].split()
-    if not (table.dropped | table.kept).issuperset(words):
+    if not (table.omitted | table.retained).issuperset(words):
         return None
-    named = " ".join([*(w for w in words if w in table.kept), finding.span.of(text)])
+    named = " ".join([*(w for w in words if w in table.retained), finding.span.of(text)])
     last = named.lower().split()[-1]
     is_plural = last.endswith(table.plural_endings) and tokenize(last)[0].form != last
     is_counted = not is_plural and last not in table.uncounted
@@ -128,7 +128,7 @@ class NegateFinding(Kind):
     category = ErrorCategory.OMITTED_FINDING
     nothing = "no sentence states exactly one finding that the report mentions only once"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):
             if len(sentence.findings) != 1 or not source.pathologies(sentence):
                 continue
@@ -139,14 +139,14 @@ class NegateFinding(Kind):
                 yield Change(edits, f"denied:{finding.observation}", meaning)
 
 
-def _denial(source: ReadReport, sentence: Sentence, finding: Finding) -> tuple[Edit, ...] | None:
+def _denial(source: ParsedReport, sentence: Sentence, finding: Finding) -> tuple[Edit, ...] | None:
     """Return the edits that deny a finding; None if the sentence says more than that it is there.
 
     The denial stands at the copula ("is not enlarged"), or before the finding ("no cardiomegaly").
     """
     text, table, start = source.text, statements().negate, sentence.span.start
     behind = text[max(finding.cue.end, finding.span.end) : sentence.span.end]
-    if "," in behind or not table.more.isdisjoint(_words(behind)):
+    if "," in behind or not table.says_more.isdisjoint(_words(behind)):
         return None
     copula = re.search(table.copula, text[start : finding.cue.start], re.IGNORECASE)
     if copula is not None:
@@ -173,10 +173,10 @@ def _denied_head(head: str) -> str | None:
     openings = (" ".join(words[:count]) for count in range(min(len(words), 4), 0, -1))
     opening = next((words for words in openings if words in table.openings), "")
     rest = words[len(opening.split()) :]
-    if not (table.dropped | table.kept).issuperset(rest):
+    if not (table.omitted | table.retained).issuperset(rest):
         return None
-    kept = [word for word in rest if word in table.kept]
-    return " ".join([table.openings.get(opening, table.denial), *kept, ""])
+    retained = [word for word in rest if word in table.retained]
+    return " ".join([table.openings.get(opening, table.denial), *retained, ""])
 
 
 def _words(text: str) -> list[str]:

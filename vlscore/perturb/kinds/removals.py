@@ -7,15 +7,15 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
-from vlscore.findings import Category, Polarity
+from vlscore.findings import Category, Polarity, Sentence, load_lexicon
 from vlscore.perturb.edits import Chance, Change, Edit, Effect, ErrorCategory, Expected, Meaning
-from vlscore.perturb.parsed_report import ReadReport, topic_of
+from vlscore.perturb.parsed_report import ParsedReport, topic_of
 from vlscore.perturb.registry import Kind
 
 _DIGITS = re.compile(r"\d{1,2}")
 
 
-def remove_sentences(source: ReadReport, indices: Collection[int]) -> tuple[Edit, ...] | None:
+def remove_sentences(source: ParsedReport, indices: Collection[int]) -> tuple[Edit, ...] | None:
     """Return the edits that remove the sentences of these numbers, or None.
 
     The number of a list item is removed with the whole item, and later items are renumbered. None
@@ -30,14 +30,14 @@ def remove_sentences(source: ReadReport, indices: Collection[int]) -> tuple[Edit
     if any(map(source.is_joined, gone)) or any(set(gone).issuperset(each) for each in sections):
         return None
     after = {index + 1 for index in gone}.difference(gone, [len(source.sentences)])
-    if any(source.goes_on(index) or source.speaks_of_the_one_before[index] for index in after):
+    if any(source.continues_previous(index) or source.refers_to_previous[index] for index in after):
         return None
     edits = [_removal(source, first, last) for first, last in _runs(source, gone)]
     edits += _renumbering(source, edits)
     return tuple(sorted(edits))
 
 
-def _runs(source: ReadReport, gone: Sequence[int]) -> list[tuple[int, int]]:
+def _runs(source: ParsedReport, gone: Sequence[int]) -> list[tuple[int, int]]:
     """Return first and last of each run of adjacent sentences within one section."""
     runs = [[gone[0], gone[0]]]
     for before, index in pairwise(gone):
@@ -48,7 +48,7 @@ def _runs(source: ReadReport, gone: Sequence[int]) -> list[tuple[int, int]]:
     return [(first, last) for first, last in runs]
 
 
-def _removal(source: ReadReport, first: int, last: int) -> Edit:
+def _removal(source: ParsedReport, first: int, last: int) -> Edit:
     start, end = source.sentences[first].span.start, source.sentences[last].span.end
     following = last + 1
     goes_on = following < len(source.sentences) and following not in source.section_openings
@@ -59,10 +59,10 @@ def _removal(source: ReadReport, first: int, last: int) -> Edit:
         there = source.sentences[following].span.start if number is None else number
         here = source.number_start(first)
         return Edit(start if here is None else here, there, "")
-    return Edit(source.before(first), end, "")
+    return Edit(source.end_of_previous(first), end, "")
 
 
-def _renumbering(source: ReadReport, edits: Sequence[Edit]) -> list[Edit]:
+def _renumbering(source: ParsedReport, edits: Sequence[Edit]) -> list[Edit]:
     """Return edits that renumber the list items after the removed ones."""
     found: list[Edit] = []
     lost = 0
@@ -98,7 +98,7 @@ class RemovePathology(Kind):
     origin = "VLScore paper, section 4.2, kind 1 (238 of 979)"
     nothing = "no sentence states a positive finding that can be removed"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         if source.has_labels:
             return
         tried = set()
@@ -120,7 +120,7 @@ class RemovePathology(Kind):
                 yield Change(edits, f"sentence:{'+'.join(names)}", Meaning(Effect.LEFT_OUT, names))
 
 
-def _recommends(source: ReadReport, index: int) -> bool:
+def _recommends(source: ParsedReport, index: int) -> bool:
     if index == len(source.sentences) or source.opens_paragraph(index):
         return False
     return source.sentences[index].category is Category.RECOMMENDATION
@@ -145,17 +145,29 @@ class RemoveInsignificant(Kind):
     origin = "VLScore paper, section 4.2, kind 2 (119 of 979)"
     nothing = "no sentence is only about technique, communication, history or recommendations"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         for sentence in chance.shuffled(source.sentences):
             index, category = sentence.index, sentence.category
-            is_headed = category in _HEADED and ":" in source.leads[index]
-            is_meant = category in _WITHOUT_FINDINGS or source.says(
+            is_headed = category in _HEADED and ":" in source.texts_before[index]
+            is_meant = category in _WITHOUT_FINDINGS or source.contains(
                 index, "administrative", "no_prior"
             )
             is_silent = is_meant and source.says_nothing_clinical(sentence)
-            if not is_silent or is_headed or source.followers(index):
+            if not is_silent or is_headed or source.followers(index) or _asks(source, sentence):
                 continue
             edits = remove_sentences(source, [sentence.index])
             if edits is not None:
-                meaning = Meaning(Effect.NO_CONTENT_LEFT_OUT)
-                yield Change(edits, f"sentence:{category}", meaning)
+                yield Change(edits, f"sentence:{category}")
+
+
+def _asks(source: ParsedReport, sentence: Sentence) -> bool:
+    """Return whether a sentence asks for an examination, or for what a serious finding needs."""
+    if source.contains(sentence.index, "examinations"):
+        return True
+    if sentence.category is not Category.RECOMMENDATION:
+        return False
+    # What is recommended answers to the sentence itself, or to those right before it.
+    near = source.sentences[max(0, sentence.index - 2) : sentence.index + 1]
+    stated = (f for each in near for f in each.findings if f.polarity is not Polarity.NEGATIVE)
+    known = load_lexicon().observations
+    return any(known[finding.observation].serious for finding in stated)

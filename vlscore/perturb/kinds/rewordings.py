@@ -18,16 +18,14 @@ from vlscore.perturb.edits import (
     Chance,
     Change,
     Edit,
-    Effect,
     Expected,
-    Meaning,
     replaced,
     with_capital,
 )
 from vlscore.perturb.kinds.removals import remove_sentences
 from vlscore.perturb.lexicons import Equivalents, equivalents, phrases_in
-from vlscore.perturb.parsed_report import ReadReport
-from vlscore.perturb.registry import Kind, NeedsStandardNormal
+from vlscore.perturb.parsed_report import ParsedReport
+from vlscore.perturb.registry import Kind
 
 _LAST_WORDS = re.compile(r"[\w-]+ [\w-]+\s*$|[\w-]+\s*$")
 _NEXT_WORD = re.compile(r"\s*([\w-]+)")
@@ -41,7 +39,7 @@ class Paraphrase(Kind):
     expected = Expected.INSIGNIFICANT
     nothing = "the report has no phrase of the table of equivalents"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         words = source.text.lower()
         found = [
             (group, match)
@@ -62,14 +60,14 @@ class Paraphrase(Kind):
                 yield Change(tuple(edits), f"equivalent:{old.lower()}->{new}")
 
 
-def _may_stand(source: ReadReport, sentence: Sentence, old: str, new: str) -> bool:
+def _may_stand(source: ParsedReport, sentence: Sentence, old: str, new: str) -> bool:
     """Return whether the new phrase differs from the old, and repeats no word of the sentence."""
     brought = set(new.split()) - set(old.split()) - equivalents().repeatable
     rest = source.words_of(sentence).replace(old, " ", 1)
     return new != old and brought.isdisjoint(re.findall(r"[\w-]+", rest))
 
 
-def _sentence_at(source: ReadReport, place: int) -> Sentence | None:
+def _sentence_at(source: ParsedReport, place: int) -> Sentence | None:
     """Return the sentence that contains a character position of the report."""
     before = bisect_right(source.sentences, place, key=lambda sentence: sentence.span.start)
     sentence = source.sentences[before - 1] if before else None
@@ -114,25 +112,27 @@ class ShuffleSentences(Kind):
     expected = Expected.INSIGNIFICANT
     nothing = "no paragraph has two sentences that can change places"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
-        if source.has_labels or any(source.is_joined(s.index) for s in source.sentences):
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
+        indices = range(len(source.sentences))
+        is_tied = any(source.is_joined(k) or source.contains(k, "refers_anywhere") for k in indices)
+        if source.has_labels or is_tied:
             return
         regions = [units for units in _regions(source) if len(units) > 1]
         for _ in range(_TRIES):
             edits = [edit for units in regions if (edit := _shuffled(source, units, chance))]
             if edits:
                 order = f"order:{sum(map(len, regions))} sentences"
-                yield Change(tuple(edits), order, Meaning(Effect.REORDERED))
+                yield Change(tuple(edits), order)
 
 
-def _regions(source: ReadReport) -> list[list[list[int]]]:
+def _regions(source: ParsedReport) -> list[list[list[int]]]:
     """Return for each paragraph or list item its units: sentences that must move together."""
     regions: list[list[list[int]]] = []
     for sentence in source.sentences:
         index = sentence.index
         if source.opens_paragraph(index):
             regions.append([[index]])
-        elif source.keeps_its_place(index) or not source.sentences[index - 1].span.of(
+        elif source.follows_previous(index) or not source.sentences[index - 1].span.of(
             source.text
         ).endswith((".", "!", "?")):
             regions[-1][-1].append(index)
@@ -141,7 +141,7 @@ def _regions(source: ReadReport) -> list[list[list[int]]]:
     return regions
 
 
-def _shuffled(source: ReadReport, units: list[list[int]], chance: Chance) -> Edit | None:
+def _shuffled(source: ParsedReport, units: list[list[int]], chance: Chance) -> Edit | None:
     spans = [
         (source.sentences[unit[0]].span.start, source.sentences[unit[-1]].span.end)
         for unit in units
@@ -169,14 +169,14 @@ class ReplaceUninformative(Kind):
     origin = "VLScore paper, section 4.2, kind 5 (133 of 979)"
     nothing = "the report has no word without information"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         found = [(s.has_positive, word) for s in source.sentences for word in _idle(source, s)]
         for wanted in (True, False):
             for word in chance.shuffled([w for has_positive, w in found if has_positive is wanted]):
                 yield Change((Edit(*word, "[UNK]"),), f"word:{word.of(source.text).lower()}")
 
 
-def _idle(source: ReadReport, sentence: Sentence) -> Iterator[Span]:
+def _idle(source: ParsedReport, sentence: Sentence) -> Iterator[Span]:
     """Yield words of the list outside every finding, attribute and rule of the sentence."""
     taken: list[tuple[int, int]] = [finding.cue for finding in sentence.findings]
     taken += [a.span for finding in sentence.findings for a in finding.attributes]
@@ -195,7 +195,7 @@ _FEWEST = 2
 _SILENT = {Category.TECHNIQUE, Category.COMMUNICATION}
 
 
-class StandardNormal(NeedsStandardNormal):
+class StandardNormal(Kind):
     """Kind that replaces a normal report by the standard normal one, which means the same."""
 
     name = "standard-normal"
@@ -203,15 +203,16 @@ class StandardNormal(NeedsStandardNormal):
     expected = Expected.INSIGNIFICANT
     origin = "VLScore paper, section 4.2, kind 6 (207 of 979)"
     nothing = "the report is not normal throughout, or is the standard normal report"
+    needs_standard_normal = True
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         if source.standard_normal is not None and is_normal(source):
             standard = source.styled(source.standard_normal)
             edit = Edit(0, len(source.text), standard)
-            yield Change((edit,), "report:normal", Meaning(Effect.NORMALITY_LEFT_OUT))
+            yield Change((edit,), "report:normal")
 
 
-def is_normal(source: ReadReport) -> bool:
+def is_normal(source: ParsedReport) -> bool:
     """Return whether every sentence states normality, or is not about the patient."""
     normal = [source.merely_denies(sentence) for sentence in source.sentences]
     return sum(normal) >= _FEWEST and all(
@@ -229,11 +230,10 @@ class UnmentionNegatives(Kind):
     origin = "Pino's stress test, unmentioned against negative"
     nothing = "the report lacks sentences that only deny findings, or sentences that state findings"
 
-    def changes(self, source: ReadReport, chance: Chance) -> Iterator[Change]:
+    def changes(self, source: ParsedReport, chance: Chance) -> Iterator[Change]:
         denying = [s.index for s in source.sentences if source.merely_denies(s)]
         if source.has_labels or not any(source.pathologies(s) for s in source.sentences):
             return
         edits = remove_sentences(source, denying)
         if edits is not None:
-            meaning = Meaning(Effect.NORMALITY_LEFT_OUT)
-            yield Change(edits, f"unmentioned:{len(denying)} sentences", meaning)
+            yield Change(edits, f"unmentioned:{len(denying)} sentences")
