@@ -138,6 +138,85 @@ def test_an_answer_after_a_label(report: str, value: int | None) -> None:
     assert chexpert_labels(report)["Pneumothorax"] == value
 
 
+# Written by hand: each says that there is no pneumothorax, that there is an effusion, no edema.
+ANSWERED = [
+    "(-) pneumothorax, (+) effusion, (-) edema",
+    "pneumothorax (-), effusion (+), edema (-)",
+    "pneumothorax(-) effusion(+) edema(-)",
+    "Pneumothorax [-] Effusion [+] Edema [-]",
+    "Pneumothorax -, effusion ++, edema -",
+    "-ve for pneumothorax. +ve for effusion. Edema -ve.",
+    "Pneumothorax: -ve\nEffusion: +ve\nEdema: -ve",
+    "PTX: - / Effusion: + / Edema: -",
+    "PTX: no | Effusion: yes | Edema: no",
+    "Pneumothorax? N   Effusion? Y   Edema? N",
+    "Pneumothorax? N Effusion? Y Edema? N",
+    "PTX? neg\nEffusion? pos\nEdema? neg",
+    "Pneumothorax=0 Effusion=1 Edema=0",
+    "Pneumothorax,0\nEffusion,1\nEdema,0",
+    '{"Pneumothorax": 0.0, "Pleural Effusion": 1.0, "Edema": 0.0}',
+    "Pneumothorax (N), effusion (Y), edema (N)",
+    "Pneumothorax (absent), effusion (present), edema (absent)",
+    "Pneumothorax [no] effusion [yes] edema [no]",
+    "Pneumothorax ❌\nEffusion ✅\nEdema ❌",
+    "❌ Pneumothorax\n✔️ Effusion\n❌ Edema",
+    "Pneumothorax: ❌\nEffusion: ✅\nEdema: ❌",
+    "Pneumothorax? ❌ Effusion? ✅ Edema? ❌",
+    "Pneumothorax ✗, effusion ✓, edema ✗",
+    "Pneumothorax ☐\nEffusion ☑\nEdema ☐",
+    "Pneumothorax [ ] Effusion [x] Edema [ ]",
+    "Pneumothorax ☐ yes ☑ no\nEffusion ☑ yes ☐ no\nEdema ☐ yes ☑ no",
+    "| Finding | Present |\n|---|---|\n| Pneumothorax | ❌ |\n| Effusion | ✅ |\n| Edema | ❌ |",
+    "| | Yes | No |\n|---|---|---|\n| Pneumothorax | | x |\n| Effusion | x | |\n| Edema | | x |",
+    "Finding\tRight\tLeft\nPneumothorax\tnone\tnone\nEffusion\tnone\tlarge\nEdema\tno\tno",
+    "Finding\tR\tL\nPneumothorax\t-\t-\nEffusion\t+\t-\nEdema\t-\t-",
+    "Finding | Right | Left\nPneumothorax | 0 | 0\nEffusion | 0 | 1\nEdema | 0 | 0",
+    "### Pneumothorax\nNone.\n### Pleural effusion\nSmall, left-sided.\n### Edema\nNot present.",
+    "**Pneumothorax**\nNo.\n\n**Effusion**\nYes, small.\n\n**Edema**\nThere is no edema.",
+    "PNEUMOTHORAX\nResolved.\n\nEFFUSION\nUnchanged.\n\nEDEMA\nNot seen.",
+    "<dt>Pneumothorax</dt><dd>None</dd><dt>Effusion</dt><dd>Small</dd><dt>Edema</dt><dd>None</dd>",
+    '<f name="Pneumothorax">no</f><f name="Effusion">yes</f><f name="Edema">no</f>',
+    '<f label="Pneumothorax" value="absent"/><f label="Effusion" value="mild"/>'
+    '<f label="Edema" value="absent"/>',
+    "<pneumothorax>no</pneumothorax><pleural_effusion>yes</pleural_effusion><edema>no</edema>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("report", ANSWERED)
+def test_signs_and_short_answers(report: str) -> None:
+    labels = chexpert_labels(report)
+    found = (labels["Pneumothorax"], labels["Pleural Effusion"], labels["Edema"])
+    assert found == (0, 1, 0)
+
+
+def test_a_column_of_a_table_says_the_side() -> None:
+    report = "Finding | Right | Left\n--- | --- | ---\nEffusion | none | small"
+    assert side_of(report, "Pleural Effusion") == "left"
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "Cardiomegaly\nNo acute abnormality.",
+        "Cardiomegaly\nOtherwise normal.",
+        "Cardiomegaly\nNo effusion.",
+        "Cardiomegaly -\nNo effusion.",
+        "No effusion - Cardiomegaly - No edema",
+        "ET tube: satisfactory. Cardiomegaly.",
+        "There is cardiomegaly -\nunchanged.",
+    ],
+)
+def test_what_is_no_answer_denies_no_finding(report: str) -> None:
+    assert chexpert_labels(report)["Cardiomegaly"] == 1
+
+
+@pytest.mark.parametrize(
+    "report", ["ET tube: satisfactory", "Lines and tubes | normal", "Pacemaker: intact."]
+)
+def test_a_device_that_is_well_is_there(report: str) -> None:
+    assert chexpert_labels(report)["Support Devices"] == 1
+
+
 @pytest.mark.parametrize(
     ("report", "layout"),
     [

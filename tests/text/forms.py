@@ -5,9 +5,11 @@ Each takes the sentences of a report, with their full stops, and returns one tex
 
 import html
 import json
+import quopri
 import re
 import textwrap
 from collections.abc import Callable
+from urllib.parse import quote, quote_plus
 
 Form = Callable[[list[str]], str]
 
@@ -47,6 +49,32 @@ def as_json(sentences: list[str]) -> str:
 
 def wrapped(width: int) -> Form:
     return lambda sentences: textwrap.fill(" ".join(sentences), width)
+
+
+def curly(sentences: list[str]) -> str:
+    """Return the text with the apostrophe and blanks of a word processor."""
+    return " ".join(sentences).replace("'", "’").replace(". ", ".\u00a0 ")
+
+
+def misread(codec: str, times: int = 1) -> Form:
+    """Return the form of a text whose UTF-8 was read in another encoding, once or more often."""
+
+    def form(sentences: list[str]) -> str:
+        text = curly(sentences)
+        for _ in range(times):
+            text = text.encode().decode(codec)
+        return text
+
+    return form
+
+
+def rich_text(sentences: list[str]) -> str:
+    """Return the text in the Rich Text Format, as Word writes it for Windows."""
+    body = "\\par\n".join(map(bare, sentences)).replace("'", "\\'92")
+    return (
+        "{\\rtf1\\ansi\\deff0{\\fonttbl{\\f0\\fnil Arial;}}{\\*\\generator Riched20;}\n"
+        f"\\pard\\sa200\\f0\\fs22\\lang9 {body}\\par}}"
+    )
 
 
 #: Forms that end no sentence with a full stop and a blank, or add signs around sentences.
@@ -120,6 +148,25 @@ FORMS: dict[str, Form] = {
     "twice escaped": lambda s: html.escape(html.escape(" ".join(s))),
     "byte order mark": lambda s: "\ufeff" + " ".join(s),
     "zero width": lambda s: " \u200b".join(s),
+    "utf-8 read as windows": misread("cp1252"),
+    "utf-8 read as latin-1": misread("latin-1"),
+    "utf-8 read as macintosh": misread("mac-roman"),
+    "utf-8 read as windows twice": misread("cp1252", 2),
+    "windows read as latin-1": lambda s: " ".join(s).replace("'", "\x92"),
+    "quoted printable": lambda s: quopri.encodestring(curly(s).encode()).decode(),
+    "percent": lambda s: quote(curly(s)),
+    "form": lambda s: quote_plus(" ".join(s)),
+    "rich text": rich_text,
+    "unicode escapes": lambda s: curly(s).encode("unicode_escape").decode(),
+    "code points": lambda s: " ".join(s).replace("'", "<U+2019>"),
+    "doubled apostrophes": lambda s: " ".join(s).replace("'", "''"),
+    "lost apostrophes": lambda s: " ".join(s).replace("'", "\ufffd"),
+    "escaped tags, twice": lambda s: html.escape(
+        html.escape("".join(f"<p>{bare(x)}</p>" for x in s), quote=False)
+    ),
+    "tags as code points": lambda s: "".join(f"\\u003cp\\u003e{x}\\u003c/p\\u003e" for x in s),
+    "tags with names": lambda s: f'<section name="Findings">{" ".join(s)}</section>',
+    "tuple of strings": lambda s: repr(tuple(s)),
     "json": as_json,
     "list of strings": lambda s: repr(s),
     "bert": bert,

@@ -16,7 +16,8 @@ from vlscore.findings.attributes import attach, places_of
 from vlscore.findings.change_words import WORDS_OF_CHANGE, with_changes
 from vlscore.findings.changes import StatedChanges, referred, speaks_of_earlier
 from vlscore.findings.context import find_denials
-from vlscore.findings.layout import divide, head_of, headed, is_next_item
+from vlscore.findings.heads import columns_of, head_of, headed, is_next_item, with_answers
+from vlscore.findings.layout import divide
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.mentions import Mention, find_mentions
 from vlscore.findings.modifiers import Modifier, find_modifiers, find_sizes
@@ -49,6 +50,8 @@ _REMEMBERED = 16_384
 _LONGEST_REMEMBERED = 400
 #: A sentence whose words were looked at is read next, and the one before it.
 _AT_ONCE = 4
+# Sections whose findings are not of this examination.
+_OF_EARLIER = (Category.HISTORY, Category.COMPARISON, Category.TECHNIQUE)
 
 
 def assert_span(
@@ -93,7 +96,7 @@ def _read(text: str, section: Category, lexicon: Lexicon, head: str) -> Sentence
         # A line may begin with the history and go on with the findings.
         clinical = [each for each in categories if each[0] is Category.CLINICAL]
         category, rule = next(iter(clinical or categories), (Category.OTHER, None))
-    elif section is Category.HISTORY:
+    elif section in _OF_EARLIER:
         pieces = [_as_history(piece) for piece in pieces]
     findings: list[Finding] = []
     comparisons: list[Comparison] = []
@@ -154,9 +157,10 @@ class _Statement:
 def _divided(text: str, head: str, lexicon: Lexicon) -> tuple[Layout, list[_Statement]]:
     """Return the layout of a sentence, and its statements."""
     tokens = lexicon.trie.split_joined_words(text, lexicon.tokenize(text))
-    if head and tokens and ":" not in text:
+    columns = columns_of(head, lexicon) if head else ()
+    if head and tokens and not columns and ":" not in text:
         tokens = headed(head, tokens, lexicon)
-    layout, parts = divide(text, tokens, lexicon)
+    layout, parts = divide(text, tokens, lexicon, columns)
     return layout, [
         _Statement(part[i : i + _LONGEST_PIECE], lexicon)
         for part in parts
@@ -402,8 +406,12 @@ def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category,
     """Yield where each sentence begins, and its words, section and the head of its list."""
     sections, plain = Sections(report, lexicon), plain_text(report).text
     read, head, above, end = with_doubts(plain), "", "", 0
-    for start, stop in _statements(report, read, lexicon):
+    for start, stop, label_end in with_answers(
+        report, _statements(report, read, lexicon), read, lexicon
+    ):
         words = read[start:stop]
+        if label_end:
+            words = f"{read[start:label_end]}:{read[label_end + 1 : stop]}"
         head = (head_of(above, lexicon) or head) if is_next_item(plain[end:start]) else ""
         yield start, words, sections.category(end, Span(start, stop)), head
         above, end = words, stop

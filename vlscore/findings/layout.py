@@ -9,20 +9,24 @@ prose and templates. The forms follow the templates of RSNA's reporting initiati
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import zip_longest
 
+from vlscore.findings.heads import NAMING, cells_of
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Layout, Span
-from vlscore.text import BLANK_LINE, BOX, BOX_SIGN
+from vlscore.text import BOX, BOX_SIGN, box_of
 
 # A text without any of these is prose; most sentences are, so this is asked first.
 _MARKS = re.compile(
-    r"[:|=→☐☑☒□■▢✓✔✗✘\t?]|\s[-–—]>?\s|\(\s?[\w+-]{1,8}\s?\)|\S[^\S\n]{3,}\S|\.{4}|" + BOX_SIGN
+    r"[:|=→\t?]|\s[-–—]>?\s|\(\s?[\w+-]{1,8}\s?\)|\S[^\S\n]{3,}\S|\.{4}|" + BOX_SIGN
 )
-_CELL = re.compile(r"(?<![^\S\t\n])[^\S\t\n]*+[|\t]|(?<=\S)[^\S\n]{3,}(?=\S)")
-_TICKS = frozenset("xX✓✔☑☒■")
+_TICKS = frozenset("xX✓✔☑☒■+")
 _DASHES, _MIDDLE_DASHES = frozenset("-–—=→?"), frozenset("-–—")
 _CLAUSE_ENDS = frozenset((",", ";", "."))
+_DEVICES = "Support Devices"
+# Signs between two labels with their values: "edema: no / effusion: yes".
+_BETWEEN_LABELS = _CLAUSE_ENDS | {"/", "|"}
 _BULLETS = frozenset('-–—*•●▪◦·+([>"')
 _LONGEST_LABEL = 8
 _FARTHEST = 2 * _LONGEST_LABEL
@@ -32,80 +36,40 @@ _LEADER = 4
 _Cut = tuple[int, int, int]
 
 
-def divide(text: str, tokens: list[Token], lexicon: Lexicon) -> tuple[Layout, list[list[Token]]]:
-    """Return the layout of a sentence, list item or table row, and the tokens of its statements."""
+def divide(
+    text: str, tokens: list[Token], lexicon: Lexicon, columns: tuple[str, ...] = ()
+) -> tuple[Layout, list[list[Token]]]:
+    """Return the layout of a sentence, list item or table row, and the tokens of its statements.
+
+    Args: columns: for what the columns of its table are (`columns_of`).
+    """
     if _MARKS.search(text) is None:
         return Layout.PROSE, [tokens]
     reader = _LayoutReader(text, tokens, lexicon)
     boxes = list(BOX.finditer(text))
+    # One dash at the end parts statements, and is no sign.
+    if len(boxes) == 1 and boxes[0]["dash"]:
+        boxes = []
     if boxes and "|" not in text:
         return Layout.CHECKBOX, reader.boxed(boxes)
-    if (row := reader.row(_cells_of(text))) is not None:
+    if (row := reader.row(cells_of(text), columns)) is not None:
         return Layout.TABLE, [row] if row else []
     statements, labelled = reader.labelled(tokens)
     return Layout.LABEL if labelled else Layout.PROSE, statements
-
-
-def _cells_of(text: str) -> list[Span]:
-    """Return the cells of a table row, at their characters; none where the text is no row."""
-    if "\n" in text.strip() or _CELL.search(text) is None:
-        return []
-    start, end = len(text) - len(text.lstrip()), len(text.rstrip())
-    cuts = [cut.span() for cut in _CELL.finditer(text, start + (text[start] == "|"), end)]
-    begins, ends = [start, *(last for _, last in cuts)], [*(first for first, _ in cuts), end]
-    cells = [Span(*cell) for cell in zip(begins, ends, strict=True)]
-    return cells if cells[-1].start < cells[-1].end else cells[:-1]
-
-
-_NEXT_ITEM = re.compile(r"[ \t\r]*\n[^\n:]*")
-
-
-#: Characters of a line that is no more than the name of a part of the chest.
-_LONGEST_HEAD = 40
-
-
-def head_of(line: str, lexicon: Lexicon) -> str:
-    """Return what a line says of the items of the list below it; "" where it heads none.
-
-    It is "no" of "Absent:" with its first item, and "heart" of a line with this word alone.
-    """
-    label, colon, rest = line.partition(":")
-    if colon and rest.strip():
-        is_head = rest.lstrip(" \t").startswith("\n")
-        is_absent = label.strip().lower() in lexicon.lists["labels_of_absence"]
-        return lexicon.stands_for["absent"] if is_head and is_absent else ""
-    if len(label) > _LONGEST_HEAD:
-        return ""
-    tokens = lexicon.tokenize(label)
-    named = lexicon.trie.find(tokens).get("subject", ())
-    return label if any(m.last - m.first == len(tokens) for m in named) else ""
-
-
-def headed(head: str, tokens: list[Token], lexicon: Lexicon) -> list[Token]:
-    """Return an item of a list behind what its head says, unless it names a part itself."""
-    names = {"mention", "subject"} & lexicon.trie.find(tokens).keys()
-    if names and head != lexicon.stands_for["absent"]:
-        return tokens
-    at = tokens[0]
-    return [*(at._replace(form=token.form) for token in lexicon.tokenize(head)), *tokens]
-
-
-def is_next_item(between: str) -> bool:
-    """Return whether the text between two sentences leads to the next item of a list."""
-    return _NEXT_ITEM.fullmatch(between) is not None and BLANK_LINE.search(between) is None
 
 
 class _LayoutReader:
     """Reader of the layout of one sentence, by the lexicon."""
 
     def __init__(self, text: str, tokens: list[Token], lexicon: Lexicon) -> None:
-        self._text, self._tokens = text, tokens
+        self._text, self._tokens, self._lexicon = text, tokens, lexicon
         self._find = lexicon.trie.find
         self._lists, self._stands_for = lexicon.lists, lexicon.stands_for
         lists = self._lists
         self._clause_joints = _CLAUSE_ENDS.union(
             "(", lists["with"], lists["and"], lists["contrasts"]
         )
+        self._answers_of = lists["answers_no"] | lists["answers_yes"]
         self._starts = [token.start for token in tokens]
 
     def _within(self, start: int, end: int) -> list[Token]:
@@ -115,15 +79,33 @@ class _LayoutReader:
         """Return the word that a mark or answer stands for, at its characters."""
         return Token(self._stands_for[mark], at[0].start, at[-1].end)
 
+    def _is_label(self, tokens: Sequence[Token], must_name: bool = False) -> bool:
+        """Return whether words may be a label, which may have to name a finding or part."""
+        words = [t.form for t in tokens if t.form[0].isalnum()]
+        if " ".join(words) in self._lists["labels_of_absence"]:
+            return True
+        if not words or len(words) > _LONGEST_LABEL or len(tokens) > _FARTHEST:
+            return False
+        if any(map(self._is_of_clause, tokens)):
+            return False
+        return not must_name or not self._find(tokens).keys().isdisjoint(NAMING)
+
     def boxed(self, boxes: Sequence[re.Match[str]]) -> list[list[Token]]:
-        """Return the statements of a line with boxes: options of a label, or a list of findings."""
-        before = self._within(0, boxes[0].start())
+        """Return the statements of a line with boxes.
+
+        Boxes stand before the options of a label, before the findings of a list, or behind them.
+        """
+        cuts = [0, *(place for box in boxes for place in box.span()), len(self._text)]
+        chunks = [self._within(*cut) for cut in zip(cuts[::2], cuts[1::2], strict=True)]
+        before, *behind = chunks
+        says_more = len(boxes) > 1 or not behind[-1] or box_of(boxes[0]) is not None
+        if says_more and all(map(self._names, chunks[:-1])) and not self._names(chunks[-1]):
+            return self._signed(chunks, boxes)
         listed = not any(token.form[0].isalnum() for token in before)
         stated: list[Token] = []
         parts: list[list[Token]] = []
-        for box, end in zip(boxes, [*(b.start() for b in boxes[1:]), len(self._text)], strict=True):
-            words = self._within(box.end(), end)
-            if any(box.groups()):
+        for box, words in zip(boxes, behind, strict=True):
+            if box_of(box):
                 if listed:
                     parts += self.labelled(words)[0]
                 stated += words
@@ -133,9 +115,30 @@ class _LayoutReader:
                     parts.append([Token(self._stands_for["empty"], *box.span()), *words])
         if listed or not stated:
             return parts
+        if self._is_label(before, must_name=True) and before[-1].form != ":":
+            before = [*before, Token(":", *boxes[0].span())]
         return [*self.labelled([*before, *stated])[0], *parts]
 
-    def row(self, cells: Sequence[Span]) -> list[Token] | None:
+    def _names(self, words: Sequence[Token]) -> bool:
+        return "mention" in self._find(words)
+
+    def _signed(
+        self, chunks: Sequence[list[Token]], boxes: Sequence[re.Match[str]]
+    ) -> list[list[Token]]:
+        """Return the statements of findings with a box behind each."""
+        parts: list[list[Token]] = []
+        for words, box in zip(chunks, boxes, strict=False):
+            ends = [p for p, t in enumerate(words) if t.form in _CLAUSE_ENDS]
+            at = next((p + 1 for p in reversed(ends) if self._names(words[p + 1 :])), 0)
+            mark = Token(":", *box.span())
+            answer = self._word("ticked" if box_of(box) else "no", [mark])
+            label = [t for t in words[at:] if t.form not in (":", "?")]
+            parts += [words[:at], [*label, self._word("label", [mark]), answer]]
+        *_, rest = chunks
+        parts[-1] += rest
+        return [part for part in parts if part]
+
+    def row(self, cells: Sequence[Span], columns: Sequence[str]) -> list[Token] | None:
         """Return a row whose first cell names a finding or a part of the chest, else None."""
         if len(cells) < 2:
             return None
@@ -143,18 +146,29 @@ class _LayoutReader:
         if not self._is_label(label, must_name=True):
             return None
         value: list[Token] = []
-        for cell in cells[1:]:
-            words = self._within(*cell)
-            mark = self._text[words[0].start : words[-1].end] if words else ""
-            if mark in _TICKS or ((box := BOX.fullmatch(mark)) is not None and any(box.groups())):
-                # What a tick says stands in the title of its column.
-                words = [self._word("ticked", words)] if len(cells) == 2 else []
-            elif box is not None:
-                words = []
+        for cell, column in zip_longest(cells[1:], columns[: len(cells) - 1], fillvalue=""):
+            words = self._cell(self._within(*cell), column, len(cells) == 2)
             if value and words:
                 value.append(Token(",", value[-1].end, words[0].start))
             value += words
         return self._statement(label, Token(":", cells[0].end, cells[1].start), value)
+
+    def _cell(self, words: list[Token], column: str, is_only: bool) -> list[Token]:
+        """Return what a cell says behind the name of a row; nothing of a tick without a title."""
+        mark = self._text[words[0].start : words[-1].end] if words else ""
+        box = BOX.fullmatch(mark)
+        said = True if mark in _TICKS else None if box is None else box_of(box)
+        if column and len(words) == 1 and words[0].form in self._answers_of:
+            said = words[0].form not in self._lists["answers_no"]
+        is_side = column in self._lists["sides"]
+        if box is not None or said is not None:
+            is_known = is_only or (column and (said or column not in self._lists["answers_no"]))
+            if said is None or not is_known:
+                return []
+            if said and column and not is_side:
+                return [words[0]._replace(form=column)]
+            words = [self._word("ticked" if said else "no", words)]
+        return [words[0]._replace(form=column), *words] if is_side and words else words
 
     def labelled(self, tokens: list[Token]) -> tuple[list[list[Token]], bool]:
         """Return the statements of "label: value, label: value", and whether there are any."""
@@ -179,7 +193,7 @@ class _LayoutReader:
             first = least
             if cuts or at > _FARTHEST or not self._is_label(tokens[first:at]):
                 nearest = range(at - 1, max(least, at - _FARTHEST) - 1, -1)
-                first = next((p + 1 for p in nearest if tokens[p].form in _CLAUSE_ENDS), at)
+                first = next((p + 1 for p in nearest if tokens[p].form in _BETWEEN_LABELS), at)
             if self._is_label(tokens[first:at], must_name=bool(cuts)):
                 cuts.append((first, at, at + 1))
                 least = at + 1
@@ -209,16 +223,6 @@ class _LayoutReader:
                 return [(0, at, after)] if named else []
         return []
 
-    def _is_label(self, tokens: Sequence[Token], must_name: bool = False) -> bool:
-        words = [t.form for t in tokens if t.form[0].isalnum()]
-        if " ".join(words) in self._lists["labels_of_absence"]:
-            return True
-        if not words or len(words) > _LONGEST_LABEL or len(tokens) > _FARTHEST:
-            return False
-        if any(map(self._is_of_clause, tokens)):
-            return False
-        return not must_name or not self._find(tokens).keys().isdisjoint(("mention", "subject"))
-
     def _is_of_clause(self, token: Token) -> bool:
         """Return whether a word stands in clauses, and so in no label: "is", "there"."""
         return token.form in self._lists["label_stops"]
@@ -227,6 +231,10 @@ class _LayoutReader:
         """Return what a label with its value says; nothing where it has no value."""
         if mark.form == "(":
             value = [t for t in value if t.form != ")"]
+        if "".join(t.form for t in value) in self._lists["answers_doubt"]:
+            value = [self._word("doubt", value)]
+        while value and value[-1].form in _BETWEEN_LABELS:
+            value = value[:-1]
         while len(value) > 1 and value[0].form in _BULLETS:  # bullets and brackets before the value
             value = value[1:]
         words = " ".join(t.form for t in label)
@@ -239,7 +247,7 @@ class _LayoutReader:
             return value
         if words in self._lists["labels_of_devices"]:
             label = [self._word("devices", label)]
-        if not any(t.form[0].isalnum() or t.form in "+-?" for t in value):
+        if not any(t.form[0].isalnum() or t.form in "+-–—?" for t in value):
             return []
         named, said = self._find(label), self._find(value)
         # "Heart enlarged" names a finding by a part of the chest and its state.
@@ -257,7 +265,13 @@ class _LayoutReader:
             return [*label, mark, *value]
         if any(m.first == 0 for m in said.get("unanswered", ())):
             return []
-        value = self._answers(value, said, end) if is_finding else self._predicate(value, said)
+        # "ET tube: satisfactory" says that it is there.
+        names = [m.entry for m in named.get("mention", ())]
+        is_well = names and all(
+            self._lexicon.observations[name].chexpert == _DEVICES for name in names
+        )
+        normal = [] if is_well else [m for m in said.get("normal", ()) if m.first < end]
+        value = self._answers(value, normal) if is_finding else self._predicate(value, said)
         return [*label, self._word("label", [mark]), *value]
 
     def _denies(self, value: Sequence[Token]) -> bool:
@@ -276,12 +290,12 @@ class _LayoutReader:
             words[0] = self._word("denied", words[:1])
         return [*words, *value[end:]]
 
-    def _answers(
-        self, value: list[Token], said: dict[str, list[Match]], first_end: int
-    ) -> list[Token]:
-        """Return the value with its short answers in the words that triggers know."""
-        normal = said.get("normal", ())
-        if normal and normal[0].first < first_end:
+    def _answers(self, value: list[Token], normal: Sequence[Match]) -> list[Token]:
+        """Return the value with its short answers in the words that triggers know.
+
+        Args: normal: words of its first clause that call a finding's place normal.
+        """
+        if normal:
             return [self._word("no", value[normal[0].first :][:1])]
         clauses: list[list[Token]] = [[]]
         for token in value:
@@ -310,7 +324,7 @@ class _LayoutReader:
         is_whole = hedge is not None and hedge.last - hedge.first == len(clause)
         if hedge is not None and is_whole and hedge.entry.effect in ("uncertain", "probable"):
             return [self._word("doubt", clause)], False, has_side
-        before = self._lists["answer_fillers"]
+        before = self._lists["answer_fillers"] | self._lists["sides"]
         at = next((p for p, t in enumerate(clause) if t.form not in before), 0)
         answer, *rest = clause[at:]
         if answer.form in self._lists["answers_no"] and (

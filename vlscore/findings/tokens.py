@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from vlscore.findings import lexicon_files
 from vlscore.text import JOINER, without_joiners
@@ -113,6 +114,9 @@ _SEPARATORS = frozenset("-/")
 
 def form_of(word: str, spelt: Spellings) -> str:
     """Return the matching form of a word."""
+    if not word.isascii():
+        # Ligatures and wide letters: "ﬁbrosis".
+        word = normalize("NFKC", word)
     form = _singular(word.lower().replace("’", "'"), spelt)
     return spelt.american.get(form, form)
 

@@ -1,5 +1,6 @@
 from .boxes import BOX as BOX
 from .boxes import BOX_SIGN as BOX_SIGN
+from .boxes import box_of as box_of
 from .line_ends import BLANK_LINE as BLANK_LINE
 from .plain import PlainText as PlainText
 from .plain import has_marks as has_marks

@@ -23,8 +23,13 @@ _LETTER_BEFORE = re.compile(r"[^\W_][ \t]*$|[x×*(–-][ \t]*$")
 _GAP = rf"[ {JOINER}]*"
 _N, _NOT = WORDS.divided.negated
 _CONTRACTION = re.compile(
-    rf"(?<={_N}){_GAP}'{_GAP}{_NOT}(?!\w)|(?<=[a-z]) {_N}'{_NOT}\b"
+    rf"(?<=[a-z]) {_N}{_GAP}'{_GAP}{_NOT}\b|(?<={_N}){_GAP}'{_GAP}{_NOT}(?!\w)"
     rf"|(?<=[a-z]){_GAP}'{_GAP}(?:{any_of(WORDS.divided.contractions)})(?!\w)",
+    re.IGNORECASE,
+)
+# An apostrophe that a program doubled, or could not write.
+_LOST = re.compile(
+    rf"(?<=[^\W\d_])(?:''|\ufffd|\?)(?=(?:{any_of((*WORDS.divided.contractions, _NOT))})(?!\w))",
     re.IGNORECASE,
 )
 _PART = any_of(WORDS.divided.short)
@@ -46,6 +51,8 @@ def with_whole_words(text: str) -> str:
     """Return the text with divided contractions, short forms and decimals in one piece."""
     if "'" in text and (" '" in text or "' " in text or f"'{JOINER}" in text or " n't" in text):
         text = _CONTRACTION.sub(joined, text)
+    if "\ufffd" in text or "''" in text or "?" in text:
+        text = _LOST.sub(lambda match: "'" + JOINER * (len(match.group()) - 1), text)
     if " /" in text or "/ " in text:
         text = _SHORT.sub(joined, text)
     if _DIVIDED_NUMBER.search(text) is not None:

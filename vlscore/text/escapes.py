@@ -2,9 +2,11 @@
 
 import html
 import re
+import sys
 from collections.abc import Callable
 from functools import partial
 
+from vlscore.text.encodings import without_byte_numbers, without_rich_text
 from vlscore.text.stand_ins import BLANK, JOINER, LINE, line_end, shown_as
 from vlscore.text.tags import without_brackets, without_tags, without_thoughts
 
@@ -13,10 +15,11 @@ _RETURN = re.compile(r"\r+\n?")
 _ESCAPE = re.compile(
     r"\\{1,4}(?:(?P<line>r\\{1,4}n|n|(?:r|f|v|par|line|newline|item)(?![a-z])|\.(?:br|sp|ce)\\|"
     r"X0[DAda](?:0[DAda])?\\|x0[adAD]|012|015|u000[aAdD]|u202[89])"
-    r"|(?P<tab>t(?![a-z]))|u(?P<unicode>[0-9a-fA-F]{4})|x(?P<byte>[0-9a-fA-F]{2})"
-    r"|(?P<hl7>[TFSREHN])\\|(?P<sign>[\"'/*#\-+.()\[\]!`>~|{}_&%$]))"
+    r"|(?P<tab>t(?![a-z]))|u(?P<unicode>[0-9a-fA-F]{4}|\{[0-9a-fA-F]{2,6}\})"
+    r"|x(?P<byte>[0-9a-fA-F]{2})|(?P<hl7>[TFSREHN])\\|(?P<sign>[\"'/*#\-+.()\[\]!`>~|{}_&%$]))"
+    r"|<?U\+(?P<point>[0-9a-fA-F]{4,5})>?"
 )
-_LATEX_LINE = re.compile(r"\\\\(?=\s|$)")
+_LATEX_LINE = re.compile(r"\\\\(?=\s|$|[A-Z][a-z])")
 _HL7 = {"T": "&", "F": "|", "S": "^", "R": "~", "E": "\\", "H": " ", "N": " "}
 _OFFICE_LINE = re.compile(r"_x000[DdAa]_\n?")
 # Line ends as addresses and mails encode them.
@@ -24,17 +27,18 @@ _ENCODED_LINE = re.compile(r"(?:[%=]0[DdAa])+")
 _CARET_LINE = re.compile(r"\^M\n?")
 _SLASHED_LINE = re.compile(r"(?<=[.!?;:\s])/n(?=[A-Z\d\s]|$)")
 _TILDE = re.compile(r"(?<=[^\W\d_])[ \t]*~[ \t]*(?=[^\W\d_])|(?<=[.!?;:)])[ \t]*~(?!\d)")
-_BARS = re.compile(r"(?<=[^|\n])\|\|(?=[^|\n])|(?<=\s)//(?=\s)")
+_BARS = re.compile(r"(?<=[^|\n])\|\|(?=[^|\n])|‖|(?<=\s)//(?=\s)")
 _ENTITY = re.compile(
     r"&\s?(?:amp\s?;\s?)*(#\s?(?:[xX]\s?[\da-fA-F]{1,6}|\d{1,7})|[A-Za-z]\w{1,30})\s?;"
+    r"|&(?:amp;)*(#\d{2,5})(?!\d)"
     r"|&(?:amp;)*(nbsp|lt|gt|amp|quot|apos)\b"
 )
 _PIECE = re.compile(r"(?<=[^\W_]) ##(?=[^\W_])|(?<=[^\W_])@@ (?=[^\W_])")
 _TREEBANK = re.compile(r"-([LR])[RSC]B-", re.IGNORECASE)
-_OBJECT = re.compile(r"""\s*[\[{]\s*["'].*["'\]}\w]\s*[\]}]\s*""", re.DOTALL)
-_QUOTED = re.compile(r"""\s*"[^"]*"(?:\s*,\s*"[^"]*")+\s*""")
+_OBJECT = re.compile(r"""\s*[\[{(]\s*["'].*["'\]}\w]\s*[\]})]\s*""", re.DOTALL)
+_QUOTED = re.compile(r"""\s*(?:"[^"]*"(?:\s*,\s*"[^"]*")+|'[^']*'(?:\s*,\s*'[^']*')+)\s*""")
 _STRING = re.compile(
-    r"""(?<![\w.])"((?:[^"\\]|\\.)*)"|(?<![\w.])'((?:[^'\\]|\\.|(?<=\w)'(?=\w))*)'|[{}\[\],]"""
+    r"""(?<![\w.])"((?:[^"\\]|\\.)*)"|(?<![\w.])'((?:[^'\\]|\\.|(?<=\w)'(?=\w))*)'|[{}\[\](),]"""
 )
 
 
@@ -60,11 +64,14 @@ def _unescaped(match: re.Match[str]) -> str:
     if match["sign"]:
         sign, width = match["sign"], match.end() - match.start()
         return sign + (JOINER if sign in "'_" else BLANK) * (width - 1)
-    return shown_as(chr(int(match["unicode"] or match["byte"], 16)), match)
+    point = int((match["unicode"] or match["byte"] or match["point"]).strip("{}"), 16)
+    if chr(point) == "<":
+        return shown_as("<", match)[1:].replace(JOINER, BLANK) + "<"
+    return shown_as(chr(point), match) if point <= sys.maxunicode else match.group()
 
 
 def _entity(match: re.Match[str]) -> str:
-    name = (match.group(1) or match.group(2)).replace(" ", "")
+    name: str = next(filter(None, match.groups())).replace(" ", "")
     characters = html.unescape(f"&{name};")
     return match.group() if characters == f"&{name};" else shown_as(characters, match)
 
@@ -80,15 +87,17 @@ STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("\r",), partial(_RETURN.sub, line_end)),
     (("</", "<!--"), without_thoughts),
     (('"', "'"), _without_quotes),
+    (("\\",), without_rich_text),
+    (("%", "=", "\\", ".+"), without_byte_numbers),
     (("\\",), partial(_LATEX_LINE.sub, line_end)),
-    (("\\",), partial(_ESCAPE.sub, _unescaped)),
+    (("\\", "U+"), partial(_ESCAPE.sub, _unescaped)),
     (("_x000",), partial(_OFFICE_LINE.sub, line_end)),
     (("^M",), partial(_CARET_LINE.sub, line_end)),
     (("%0", "=0"), partial(_ENCODED_LINE.sub, line_end)),
     (("/n",), partial(_SLASHED_LINE.sub, line_end)),
     (("~",), partial(_TILDE.sub, line_end)),
-    (("||", "//"), partial(_BARS.sub, line_end)),
-    (("<", "&lt;"), without_tags),
+    (("||", "‖", "//"), partial(_BARS.sub, line_end)),
+    (("<", "lt;"), without_tags),
     (("]",), without_brackets),
     (("&",), partial(_ENTITY.sub, _entity)),
     (("##", "@@", "B-", "b-"), _without_pieces),

@@ -11,15 +11,16 @@ from vlscore.text.tables import WORDS
 BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 BULLET = r"[-–—*•●▪◦‣·+>➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌]"
 #: Bullets and circled numbers that begin an item wherever they stand.
-SURE_BULLET = r"[•●▪◦‣➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌\uf0b7\u2460-\u2473\u2776-\u277f]"
+SURE_BULLET = r"[•●▪◦‣➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌\uf0b7\u2460-\u2473\u2776-\u2793]"
 # Lines that begin a new sentence, whatever came before: list items, labels ("Heart: ..."), rows of
 # a table or of boxes; and lines that are a whole row, so that the next line begins one as well.
 _WORDS = r"(?:[\w/&()]+[ \t]+){0,4}[\w/&()]+"
 _LINE = re.compile(
     rf"[ \t]*+(?:(?P<row>\||(?:{BULLET}[ \t]++)?{BOX_SIGN}|\S[^\n\t]*\t[ \t]*\S|{_WORDS}[ ]{{3,}}\S"
-    rf"|{_WORDS}(?:[ \t]+[-–—=→][ \t]|\.{{4,}})|{_WORDS}[ \t]*\|)"
+    rf"|{_WORDS}(?:[ \t]+[-–—=→][ \t]|\.{{4,}}|[ \t]*\||[ \t]*{BOX_SIGN}(?<!-)))"
     rf"|(?P<item>\(?Q?\d{{1,2}}[.)]\s|\(?(?:[a-hA-H]|[ivx]{{1,4}})\)\s|[ivx]{{1,4}}\.\s|#\d|{BULLET}\s"
-    rf"|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))"
+    rf"|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))",
+    re.MULTILINE,
 )
 _LOWER = re.compile(r"[ \t]*[a-z]")
 # A finding alone on its line, above labels that describe it ("Effusion", then "Side: left").

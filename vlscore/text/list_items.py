@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from vlscore.text.boxes import BOX_SIGN
 from vlscore.text.line_ends import SURE_BULLET
 from vlscore.text.stand_ins import JOINER
 from vlscore.text.tables import WORDS, any_of
@@ -19,6 +20,11 @@ _BETWEEN = {
 }
 _SIGNS_BETWEEN = (" - ", " --", " – ", " — ", " / ", " → ", " * ", " + ", " > ", "|", "\t", "   ")
 _STOP = re.compile(r"[.;:]")
+# An answered question in front of another: "Edema? N  Effusion? Y", "edema=0 effusion=1".
+_ANSWERED = re.compile(
+    rf"(?P<mark>[?=])[ \t]*(?:(?i:{any_of(WORDS.lines.answers)}|[01])\b|{BOX_SIGN})[.,;]?[ \t]+"
+    r"(?=[^\n?=.:]{1,60}(?P=mark))"
+)
 _OPENING_WORD = re.compile(r"[^\W\d_]+")
 _OPENING = re.compile(rf"(?:{any_of(WORDS.lines.stating)})\s+\S", re.IGNORECASE)
 _ITEM_NUMBER = re.compile(
@@ -31,7 +37,7 @@ _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
 
 
 def list_cuts(text: str) -> list[int]:
-    """Return where items of a list begin inside a line: "1) a 2) b", "- a - b", "• a • b"."""
+    """Return where items of a list begin inside a line: "1) a 2) b", "- a - b"."""
     cuts = []
     if not text.isascii():
         cuts += [match.start() for match in _SURE_BULLET.finditer(text)]
@@ -42,6 +48,8 @@ def list_cuts(text: str) -> list[int]:
         stop = end if end >= 0 else len(text)
         cuts += _parted(text, start, stop)
         start = end + 1 or -1
+    if text.count("?") > 1 or text.count("=") > 1:
+        cuts += [match.end() for match in _ANSWERED.finditer(text)]
     if _NUMBERED.search(text) is not None:
         cuts += _numbered(text)
     return cuts

@@ -3,6 +3,7 @@
 import re
 
 from vlscore.text.stand_ins import BLANK, blanks, hidden
+from vlscore.text.title_names import section_of_title
 
 _RULE = re.compile(
     r"^[ \t]*(?:[-*=][ \t]?){3,}$|^[ \t]*_{5,}[ \t]*$|^[ \t]*(?:```|~~~)\w*[ \t]*$", re.M
@@ -10,6 +11,7 @@ _RULE = re.compile(
 _HEADING = re.compile(r"^[ \t]*(#{1,6})[ \t]+[^\n]*$", re.M)
 _BOLD_LINE = re.compile(r"^[ \t]*(?:\*\*|__)[^*\n]+(?:\*\*|__)[ \t]*:?[ \t]*$", re.M)
 _BOLD_BEHIND_BOLD = re.compile(r"(?<=[^\s*])\*\*[ \t]+(?=\*\*[^\s*])")
+_BOLD_TITLE = re.compile(r"^(\*\*|__)(?P<name>[^*_\n:]{4,60})\1(?=[ \t]+\w)", re.M)
 _HASHES = re.compile(r"^[ \t]*#{1,6}(?=[ \t])|(?<=[ \t])#{1,6}[ \t]*$", re.M)
 _STRONG = re.compile(r"\*{2,3}|~~|`+")
 _APOSTROPHE = re.compile(r"(?<=[^\W_])`(?=[^\W_])")
@@ -30,8 +32,16 @@ def without_markdown(text: str) -> tuple[str, tuple[int, ...]]:
     )
     if "#" in text:
         text = _HASHES.sub(blanks, text)
+    text = _BOLD_TITLE.sub(_titled, text)
     text = _STRONG.sub(hidden, _APOSTROPHE.sub("'", text))
     return _MARKED.sub(_unmarked, text), cuts
+
+
+def _titled(match: re.Match[str]) -> str:
+    """Return a bold title of a section with a colon behind it."""
+    if section_of_title(match["name"]) is None:
+        return match.group()
+    return f"{BLANK * 2}{match['name']}:{BLANK}"
 
 
 def _unmarked(match: re.Match[str]) -> str:

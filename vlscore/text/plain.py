@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from vlscore.text.divided_words import with_whole_words
+from vlscore.text.encodings import without_misreading
 from vlscore.text.escapes import STEPS
 from vlscore.text.markdown import without_markdown
 from vlscore.text.stand_ins import BLANK, CHARACTERS, JOINER
@@ -37,7 +38,7 @@ def plain_text(report: str) -> PlainText:
     >>> plain_text("No edema.<br>Heart isn&apos;t large").text.replace(JOINER, "")
     "No edema.   \\nHeart isn't large"
     """
-    text = report if report.isascii() else report.translate(CHARACTERS)
+    text = report if report.isascii() else without_misreading(report).translate(CHARACTERS)
     cuts: tuple[int, ...] = ()
     if _ODD.search(text) is not None or any(sign in text for sign in _ODD_SIGNS):
         text = text.translate(CHARACTERS)
@@ -63,7 +64,7 @@ def has_marks(report: str, start: int, end: int) -> bool:
 
 # Without one of these a report has no marks.
 _ODD = re.compile(r"[\r\x0b\x0c\x1c-\x1f\0&<\\%^~|#@*_`\]}=]")
-_ODD_SIGNS = ('","', "/n", "//", "---", "B-", "b-")
+_ODD_SIGNS = ('","', '", ', "', '", "‖", "/n", "//", "---", "B-", "b-", "U+", ".+")
 _WIDE = re.compile(r"(?<=[^\s]) {2,}(?=\S)")
 
 

@@ -7,19 +7,23 @@ JOINER = "\u2060"
 BLANK, LINE = " ", "\n"
 #: Characters of a plain text that are no part of a sentence at its ends.
 BLANKS = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f" + JOINER
-#: Characters that are not seen: soft hyphen, zero-width blanks, byte order mark.
-INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"
+#: Characters that are not seen: soft hyphen, zero-width blanks, forms of emoji, byte order mark.
+INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufe0e\ufe0f\ufeff"
 _LINES = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029¶↵⏎␊␤Ċ"
 _WIDE_SIGNS = "：；，．。、！？（）［］｛｝【】"
+# Characters of Windows that were read as Latin-1; 0x85 ends a line there.
+_WINDOWS = {k: c for k in range(0x80, 0xA0) if (c := bytes((k,)).decode("cp1252", "ignore"))}
 #: Characters beyond ASCII, and rare line ends, that are written as more common ones.
 CHARACTERS = {
+    **{k: "'" if c in "‘’" else c for k, c in _WINDOWS.items()},
     **dict.fromkeys(map(ord, _LINES), LINE),
     **dict.fromkeys(
         (0, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000, 0x2581, 0x120), BLANK
     ),
     **dict.fromkeys(map(ord, INVISIBLE), JOINER),
     **dict.fromkeys(map(ord, "‘’‛´ʼ＇"), "'"),
-    **dict.fromkeys(map(ord, "‐‑−﹣－"), "-"),
+    **dict.fromkeys(map(ord, "‐‑−﹣－⊖➖"), "-"),
+    **dict.fromkeys(map(ord, "⊕➕＋"), "+"),
     **dict(zip(map(ord, _WIDE_SIGNS), ":;,..,!?()[]{}[]", strict=True)),
 }
 

@@ -35,6 +35,8 @@ class _Lines(NamedTuple):
     stating: frozenset[str]
     answers: tuple[str, ...]
     denying: tuple[str, ...]
+    affirming: tuple[str, ...]
+    refuting: tuple[str, ...]
     numbered: frozenset[str]
 
 

@@ -9,8 +9,8 @@ from vlscore.text.tables import WORDS, any_of
 from vlscore.text.title_names import section_of_title
 
 _TAG = re.compile(
-    r"(?:<|&lt;)\s?(?P<close>/?)\s?(?P<name>[A-Za-z][\w:.-]{0,30}|0x0[AaDd]|\|[^|<>\n]{1,40}\|)"
-    r"(?P<rest>(?:\s[^<>\n]{0,200}?)?)\s?/?\s?(?:>|&gt;)",
+    r"(?:<|&(?:amp;)*lt;)\s?(?P<close>/?)\s?(?P<name>[A-Za-z][\w:.-]{0,30}|0x0[AaDd]|\|[^|<>\n]{1,40}\|)"
+    r"(?P<rest>(?:\s[^<>\n]{0,200}?)?)\s?/?\s?(?:>|&(?:amp;)*gt;)",
 )
 _TAGS = WORDS.tags
 _NAMES = any_of(_TAGS["thought"])
@@ -19,6 +19,15 @@ _THOUGHT = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _BRACKET = re.compile(r"\[\s?(?P<close>/?)(?P<name>[A-Za-z][A-Za-z &/]{1,30})\s?\](?!\()")
+
+
+# The text of an element without others in it is the answer to its name, where it is short.
+_LEAF = re.compile(r"[^<>\n&]{1,60}(?:<|&(?:amp;)*lt;)/")
+_ATTRIBUTE = re.compile(
+    rf"\b(?:(?P<naming>{any_of(_TAGS['naming'])})|(?:{any_of(_TAGS['stating'])}))\s*=\s*"
+    r"(?P<quote>[\"'])(?P<words>[^<>\"']*)(?P=quote)",
+    re.IGNORECASE,
+)
 
 
 def without_thoughts(text: str) -> str:
@@ -50,8 +59,10 @@ def _untagged(match: re.Match[str]) -> str:
         return BLANK * width if match["close"] else BLANK * (width - 1) + "|"
     if name in _TAGS["inline"]:
         return hidden(match)
-    if name in _TAGS["masked"]:
+    if name in _TAGS["masked"] and name not in _closed_tags(match.string):
         return "_" * width
+    if (attributes := _of_attributes(match)) is not None:
+        return attributes
     if name in _TAGS["block"]:
         is_paragraph = name == "p" and not match["close"]
         return (LINE if is_paragraph else BLANK) + line_end(match)[1:]
@@ -60,8 +71,32 @@ def _untagged(match: re.Match[str]) -> str:
         if match["close"]:
             return line_end(match)
         return LINE + BLANK * (width - len(title) - 2) + title + ":"
-    ends = name in _TAGS["models"] or match["close"] or name in _closed_tags(match.string)
-    return line_end(match) if ends else match.group()
+    if name in _TAGS["models"] or match["close"]:
+        return line_end(match)
+    if name not in _closed_tags(match.string):
+        return match.group()
+    is_named = name not in _TAGS["naming"] | _TAGS["stating"] and not match["rest"]
+    is_label = is_named and _LEAF.match(match.string, match.end()) is not None
+    return LINE + BLANK * (width - len(title) - 2) + title + ":" if is_label else line_end(match)
+
+
+def _of_attributes(match: re.Match[str]) -> str | None:
+    """Return "name: value" for a tag that has them as attributes; None for another tag."""
+    words = {
+        bool(each["naming"]): each
+        for each in _ATTRIBUTE.finditer(match.string, *match.span("rest"))
+    }
+    if True not in words:
+        return None
+    shown = [LINE, *BLANK * (match.end() - match.start() - 1)]
+    for is_name, each in words.items():
+        start, end = (place - match.start() for place in each.span("words"))
+        shown[start:end] = each["words"]
+        if is_name:
+            shown[end] = ":"
+    if False in words:
+        shown[-1] = LINE
+    return "".join(shown)
 
 
 @lru_cache(4)

@@ -12,15 +12,15 @@ from vlscore.text.title_names import names_views, section_of_title
 
 _BLANKS = rf"[ \t{JOINER}]*"
 _NUMBER = r"(?:(?:\(?\d{1,2}[.):]|[A-Za-z][.)]|\(?[ivxIVX]{1,4}[.)]|[-–—*•●▪◦·>+=])[ \t]*)*"
-_OPENING = rf"{_BLANKS}{_NUMBER}[\"'“‘\[({{]?{_BLANKS}"
+_OPENING = rf"{_BLANKS}(?:\|{_BLANKS})?{_NUMBER}[\"'“‘\[({{]?{_BLANKS}"
 # "1:2" and "9:30" are no titles, "IMPRESSION:1. Normal." has one.
 _NO_RATIO = r"(?!\d(?!\d?[.)]))"
 # At the beginning of a line: before a colon, before a dash, or alone.
 _LETTER = rf"(?:[^\W\d_]|[ ()/,&+.\-\d{JOINER}]|(?<=\d):(?=\d\d))"
 _ON_LINE = re.compile(
     rf"{_OPENING}(?P<name>[^\W\d_]{_LETTER}{{1,60}}?)(?P<closing>[\"'”’\])}}]?){_BLANKS}"
-    rf"(?P<end>:+[-–—]?{_NO_RATIO}|[-–—=>]+(?=[ \t{JOINER}\n]|$)|(?=\t)|(?<=[)\]])(?=[ \t])"
-    r"|\.?(?=\r?\n|$))"
+    rf"(?P<end>:+[-–—]?{_NO_RATIO}|[-–—=>]+(?=[ \t{JOINER}\n]|$)|;(?=\S)|\||(?=\t)"
+    r"|(?<=[)\]])(?=[ \t])|\.?(?=\r?\n|$))"
 )
 # Inside a line, behind a full stop or behind another title.
 _IN_LINE = re.compile(
@@ -34,6 +34,8 @@ _RUN_IN = re.compile(
 _CAPITALS = re.compile(r"(?<=\s)(?<![A-Z,] )(?P<name>[A-Z][A-Z /&,]{3,40}):")
 _RATIO = re.compile(r"\d(?!\d?[.)])")
 _LONGEST = 70
+# Behind one of these a title may begin inside a line.
+_BREAKS = (*".!?:;|\t", "  ")
 _SIGN = re.compile(r"[:\n\t–—=>)\]]|-[ \n]")
 # Wet reads and final reports have titles without a colon, too.
 _WET = re.compile(
@@ -112,7 +114,7 @@ def _in_lines(text: str, ends: set[int]) -> Iterator[re.Match[str]]:
     while colon >= 0:
         if colon + 1 not in ends and _RATIO.match(text, colon + 1) is None:
             least = max(0, colon - _LONGEST)
-            stop = max(text.rfind(sign, least, colon) for sign in ".!?:;")
+            stop = max(text.rfind(sign, least, colon) for sign in _BREAKS)
             if stop >= 0 and (match := _IN_LINE.fullmatch(text, stop + 1, colon + 1)) is not None:
                 yield match
             elif text[colon - 2 : colon].isupper():
@@ -150,6 +152,8 @@ def _stands_alone(match: re.Match[str], words: str) -> bool:
     if lowered not in WORDS.titles.main and not are_views:
         return False
     text, start = match.string, match.start()
+    if match["end"].strip("-–—.") or text[match.end() : match.end() + 1] == "\t":
+        return True
     if not text.strip(BLANKS)[len(match.group().strip(BLANKS)) :]:
         return False
     above = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start].rstrip(BLANKS)
