@@ -37,6 +37,15 @@ def test_a_report_far_along_the_line_is_perfect_and_told_apart():
             assert all(0.5 <= found.foot <= 1.5 for found in guarded)
 
 
+def test_the_numbers_of_a_hit_are_those_of_its_triangle():
+    """Base 4 along the first axis; the row is 3 above it, a quarter of the way."""
+    image, reference = np.float32([[0, 0]]), np.float32([[4, 0]])
+    vectors = np.float32([[1, 3], [4, 0.5]])
+    _, hit = Oracle(vectors, C=12.0).search(image, reference, ranks=True)[0]
+    assert (hit.row, hit.score, hit.area, hit.foot, hit.height) == (0, 0.5, 6.0, 0.25, 0.75)
+    assert (hit.distance, hit.distance_rank) == (pytest.approx(18**0.5), 2)
+
+
 def test_the_window_holds_its_edges():
     """Feet of .5 and 1.5 qualify; the next float32 beyond does not."""
     image, reference = np.float32([[0, 0]]), np.float32([[2, 0]])
