@@ -71,14 +71,12 @@ def yes_or_no(value: Any, column: str) -> bool:
     return word in _YES
 
 
-def missing_columns(
-    path: Path, found: Iterable[str], needed: Iterable[str], hint: str = ""
-) -> None:
-    """Raise InvalidTable where columns are missing."""
-    there = list(found)
-    if missing := [name for name in needed if name not in there]:
+def require_columns(path: Path, needed: Iterable[str], hint: str = "") -> None:
+    """Raise InvalidTable where a table lacks columns."""
+    found = columns_of(path)
+    if missing := [name for name in needed if name not in found]:
         raise InvalidTable(
-            f"{path}: no column {', '.join(missing)}; found: {', '.join(there)}{hint}"
+            f"{path}: no column {', '.join(missing)}; found: {', '.join(found)}{hint}"
         )
 
 
@@ -107,8 +105,8 @@ def read_rexval(folder: Path) -> RatedPairs:
     """Read the pairs of ReXVal; a candidate has the name of the metric that retrieved it."""
     reports, counts = folder / REPORTS, folder / COUNTS
     columns = columns_of(reports)
-    missing_columns(reports, columns, ("study_id", "gt_report"))
-    missing_columns(counts, columns_of(counts), _COUNT_COLUMNS)
+    require_columns(reports, ("study_id", "gt_report"))
+    require_columns(counts, _COUNT_COLUMNS)
     known = [record for _, record in read_rows(reports)]
     kinds = [name for name in columns if name not in ("study_id", "gt_report")]
 
@@ -160,7 +158,7 @@ def read_radevalx(folder: Path) -> RatedPairs:
     rows: list[RatingRow] = []
     empty = 0
     for path, significant in files.items():
-        missing_columns(path, columns_of(path), (*_RADEVALX_COLUMNS, *_RADEVALX_CATEGORIES))
+        require_columns(path, (*_RADEVALX_COLUMNS, *_RADEVALX_CATEGORIES))
 
         def read_record(row: RatingRow, record: Record, significant: bool = significant) -> None:
             nonlocal empty
@@ -221,7 +219,7 @@ def columns_of_refisco(version: str) -> list[str]:
 def read_refisco(path: Path, version: str) -> RatedPairs:
     """Read ReFiSco's annotations as pairs; a bad line costs its annotation."""
     study, candidate, lines, unchanged = REFISCO[version]
-    missing_columns(path, columns_of(path), columns_of_refisco(version))
+    require_columns(path, columns_of_refisco(version))
     annotated: dict[tuple[str, str], list[tuple[str, str, float]]] = {}
 
     def read_record(row: RatingRow, record: Record) -> None:

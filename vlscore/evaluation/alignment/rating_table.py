@@ -36,11 +36,11 @@ from vlscore.evaluation.alignment.rated_sets import (
     Record,
     columns_of_refisco,
     count_of,
-    missing_columns,
     read_radevalx,
     read_radpref,
     read_refisco,
     read_rexval,
+    require_columns,
     yes_or_no,
 )
 from vlscore.evaluation.ratings.sheet_files import KEY
@@ -165,9 +165,8 @@ def _column_names(
     optional = {name for name in COLUMNS[3:] if name not in rename}
     names |= {name: "" for name in optional if name not in found}
     needed = [n for role, n in names.items() if n and role != "rating"]
-    missing_columns(
+    require_columns(
         path,
-        found,
         [*needed, *(by_rater or ratings)],
         ". Name columns with --rename study_id=NAME,rating=NAME, or those of the raters where "
         "each has one (--rater-columns). Capital letters count",

@@ -52,7 +52,7 @@ class Constant(Baseline):
         return self._report
 
 
-class Normal(Baseline):
+class Normal(Constant):
     """The standard normal report of the training reports."""
 
     name = "normal"
@@ -62,10 +62,6 @@ class Normal(Baseline):
         """Compose the report."""
         self._report = standard_normal_of(training.reports)
         return []
-
-    def candidate(self, case: Case) -> str:
-        """Return the same report for every study."""
-        return self._report
 
 
 class Random(Baseline):

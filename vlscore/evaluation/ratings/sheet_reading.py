@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import file_digest, finished_run
-from vlscore.data import columns_of, is_missing, name_of, read_rows
+from vlscore.data import is_missing, name_of, read_rows
 from vlscore.errors import Failure, InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import RatingRow, rated_pairs
-from vlscore.evaluation.alignment.rated_sets import missing_columns
+from vlscore.evaluation.alignment.rated_sets import require_columns
 from vlscore.evaluation.ratings.questions import COUNTS, DIMENSIONS, ERRORS, PREFERENCES
 from vlscore.evaluation.ratings.rater_agreement import preferences_of
 from vlscore.evaluation.ratings.sheet_files import (
@@ -93,7 +93,7 @@ class FilledSheets:
     def _read(self, path: Path) -> None:
         """Read one sheet."""
         rater = path.stem.removeprefix(SHEET)
-        missing_columns(path, columns_of(path), (ITEM, *(q.name for q in self.questions)))
+        require_columns(path, (ITEM, *(q.name for q in self.questions)))
         seen: set[str] = set()
         rated = 0
         for number, record in read_rows(path):
