@@ -63,8 +63,8 @@ def statements_of(report: str, tables: JudgeTables) -> ReportStatements:
         for statement in distinct_statements(found.plain, sentence, own, tables):
             if not refers_back(stated, sentence, statement, tables):
                 stated.append(statement)
-    moved = {s.moved for s in stated}
-    changes = tuple(c for c in changes if not (has_resolved(c) and c.span in moved))
+    moved = [s.finding for s in stated if s.moved is not None]
+    changes = tuple(c for c in changes if not has_resolved(c) or c.finding not in moved)
     return ReportStatements(report, tuple(each_once(stated, tables)), found, changes)
 
 
@@ -76,17 +76,18 @@ def _statements(
     tables: JudgeTables,
 ) -> list[Statement]:
     """Return the statements of a finding, one for each place of which something else is said."""
-    if finding.polarity is Polarity.NEGATIVE and not finding.on(Axis.CHANGE):
+    is_denied = finding.polarity is Polarity.NEGATIVE
+    if is_denied and not finding.on(Axis.CHANGE) and not _is_device(finding, tables):
         return []
     whole = _statement(found, sentence, finding, change, tables)
-    is_placed = whole.position is not None and _is_stated(finding, None, tables)
-    if change is not None and has_resolved(change) and is_placed:
+    if whole.moved and whole.position and finding.status is Status.CURRENT:
         # "Withdrawn, ends above the carina": it is there.
-        whole, change = replace(whole, change=None, moved=change.span), None
+        change = None if has_resolved(change) else whole.change
+        return [replace(whole, change=change, doubtful=whole.doubtful and not is_denied)]
     parts = split_by_place(sentence, whole, tables)
     # "Cleared on the right, larger on the left": what has gone denies the finding of one place.
     is_split = parts != [whole] and finding.status is Status.CURRENT
-    if is_split and (finding.polarity is not Polarity.NEGATIVE or has_resolved(change)):
+    if is_split and (not is_denied or has_resolved(change)):
         return parts
     return parts if _is_stated(finding, change, tables) else []
 
