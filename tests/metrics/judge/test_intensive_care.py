@@ -195,6 +195,10 @@ SAME = [
         "The balloon pump was pulled back and ends 2 cm below the aortic arch.",
         "Balloon pump, withdrawn since the prior, tip 2 cm below the aortic arch.",
     ),
+    (
+        "Balloon pump tip 2 cm below the aortic arch; it has been withdrawn since the prior.",
+        "The balloon pump was pulled back and ends 2 cm below the aortic arch.",
+    ),
     # of a device that was placed, and of a finding beside another one
     (
         "New right subclavian line in the SVC.",
@@ -320,6 +324,12 @@ OTHER = [
     (
         "Left basal consolidation. The left base is worse.",
         "Left basal consolidation has improved.",
+        ["false_comparison"],
+    ),
+    # the opposite change is one error, also where the reference has two names for the finding
+    (
+        "Right perihilar edema is worse.",
+        "Right perihilar haziness is better. Edema has improved.",
         ["false_comparison"],
     ),
     # a device that one report alone calls moved; advice is no movement

@@ -140,6 +140,7 @@ class ChangeErrors:
             and s.change.is_real
             and s.change.change is not TemporalChange.NEW
             and not names_by_change(s.change)
+            and not self._is_contradicted(s)
         ]
         # What the candidate states of the same part is wrong, and one error already.
         lone = [
@@ -153,6 +154,15 @@ class ChangeErrors:
                 line = report.findings.sentences[change.sentence].span
                 omitted = ErrorCategory.OMITTED_COMPARISON
                 yield self._lone_error(omitted, change, concept, None, line.of(report.text))
+
+    def _is_contradicted(self, statement: Statement) -> bool:
+        """Return whether the candidate states the opposite change there, which is one error."""
+        return any(
+            _contradict(other.change, statement.change)
+            and other.place.may_be_near(statement.place)
+            and _may_be_one(statement.concepts, other.concepts, self._case.tables)
+            for other in self._case.candidate.statements
+        )
 
     def _lone_error(
         self,

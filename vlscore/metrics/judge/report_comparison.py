@@ -47,10 +47,7 @@ def compare_reports(
     # 3. What is left of the reference is omitted, unless something right in the candidate says it.
     right = [*(p.candidate for p in matching.pairs if not paired.goes_beyond(p)), *kept]
     omitted, covered = lone.omitted(matching, right)
-    # What is wrong of a finding counts once, also where the reference says it twice.
-    wrong = {e.finding for e in errors if e.category is ErrorCategory.FALSE_COMPARISON}
-    alone = (s for s in matching.omitted if not wrong or case.title(s) not in wrong)
-    omitted += [*changes.of_reference(alone), *_silence(candidate, reference)]
+    omitted += [*changes.of_reference(matching.omitted), *_silence(candidate, reference)]
     return Judgement((*errors, *omitted), (*found, *covered))
 
 
