@@ -15,6 +15,7 @@ from vlscore.metrics.judge.severities import (
     count_conflict,
     extent_severity,
     is_severe_and_sure,
+    measure_alike,
     milder,
     place_severity,
 )
@@ -114,6 +115,8 @@ class PairErrors:
         graver, own = self._graver_by(pair), self._case.severity(pair.candidate)
         category = ErrorCategory.FALSE_FINDING
         doubted = pair.candidate.doubtful or not pair.candidate.finding.is_likely
+        if graver == 0 and measure_alike(pair.candidate, pair.reference):
+            return  # A lesion of the same size is the same, whatever it is called.
         if beyond := self.goes_beyond(pair):
             severity = true if own.level <= true.level else own
         elif pair.named.means_the_same:
