@@ -345,7 +345,7 @@ def _finding(
     )
 
 
-# Characters that contain a sentence's first two words, which may refer to the previous sentence.
+# Characters that contain a sentence's first words, which may refer to the previous sentence.
 _OPENING = 40
 
 
@@ -428,9 +428,9 @@ def _statements(report: str, read: str, lexicon: Lexicon) -> list[tuple[int, int
 
 
 def _opens_with(words: str, openings: frozenset[str]) -> bool:
-    """Return whether a sentence opens with one of certain words, or pairs of words."""
-    opening = words[:_OPENING].lower().split()[:2]
-    return bool(opening) and not openings.isdisjoint((" ".join(opening), opening[0]))
+    """Return whether a sentence opens with one of certain words, or with two or three of them."""
+    opening = words[:_OPENING].lower().split()
+    return any(" ".join(opening[:count]) in openings for count in (1, 2, 3))
 
 
 def _with_more(sentence: Sentence, before: Sentence) -> Sentence:

@@ -127,7 +127,7 @@ class _Frames:
     ) -> None:
         self._forms = [t.form for t in tokens]
         self._subjects = _merge(subjects)
-        self._normals = found.get("normal", ())
+        self._normals, self._likewise = found.get("normal", ()), found.get("likewise", ())
         self._normal_of = lexicon.normal_of
         self._grammar = lexicon.lists
         self._adverb_endings = tuple(lexicon.lists["adverb_endings"])
@@ -181,10 +181,20 @@ class _Frames:
 
         In "lungs clear, heart normal" it ends a clause, and is of the subject before.
         """
+        behind = [s.last for s in self._subjects if s.first == word.last]
         ends = self._forms[word.last : word.last + 1] in ([], [","], ["."], [";"])
+        ends = ends or any(other.first in behind for other in self._normals)
         if ends and any(subject.last == word.first for subject in self._subjects):
             return self._normal_before(word)
-        return self._normal_after(word) or self._normal_before(word)
+        called = self._normal_after(word) or self._normal_before(word)
+        return called + self._called_likewise(word) if self._likewise else called
+
+    def _called_likewise(self, word: Match) -> list[Subject]:
+        """Return the subject of which the same is said: "the heart is normal, *as are the lungs*"."""
+        for match in self._likewise:
+            if 0 <= match.first - word.last <= 1:
+                return [s for s in self._subjects if 0 <= s.first - match.last <= 1][:1]
+        return []
 
     def denied_by(self, well: NormalSubject) -> list[Mention]:
         """Return the observations that the normality of a subject denies, each as a mention."""

@@ -175,10 +175,14 @@ class Finding:
 
     @property
     def change(self) -> TemporalChange | None:
-        """Return the first comparison with an earlier examination; "unchanged" if nothing else."""
+        """Return the first comparison with an earlier examination; "unchanged" if nothing else.
+
+        What had resolved may have come back: "drained last week, it has reaccumulated".
+        """
         values = [TemporalChange(a.value) for a in self.on(Axis.CHANGE)]
-        real = (v for v in values if v is not TemporalChange.UNCHANGED)
-        return next(real, values[0] if values else None)
+        real = [v for v in values if v is not TemporalChange.UNCHANGED]
+        since = [v for v in real if v is not TemporalChange.RESOLVED]
+        return next(iter(since or real or values), None)
 
     @property
     def is_present(self) -> bool:
