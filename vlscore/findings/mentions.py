@@ -190,7 +190,7 @@ class _Frames:
         return called + self._called_likewise(word) if self._likewise else called
 
     def _called_likewise(self, word: Match) -> list[Subject]:
-        """Return the subject of which the same is said: "the heart is normal, *as are the lungs*"."""
+        """Return the subject of which the same is said: "the heart is normal, *as are lungs*"."""
         for match in self._likewise:
             if 0 <= match.first - word.last <= 1:
                 return [s for s in self._subjects if 0 <= s.first - match.last <= 1][:1]
