@@ -177,11 +177,13 @@ class Finding:
     def change(self) -> TemporalChange | None:
         """Return the first comparison with an earlier examination; "unchanged" if nothing else.
 
-        What had resolved may have come back: "drained last week, it has reaccumulated".
+        What had resolved may have come back ("drained last week, it has reaccumulated"), unless it
+        is on the other side.
         """
         values = [TemporalChange(a.value) for a in self.on(Axis.CHANGE)]
         real = [v for v in values if v is not TemporalChange.UNCHANGED]
-        since = [v for v in real if v is not TemporalChange.RESOLVED]
+        is_of_one = len(self.on(Axis.SIDE)) < 2
+        since = [v for v in real if v is not TemporalChange.RESOLVED and is_of_one]
         return next(iter(since or real or values), None)
 
     @property
