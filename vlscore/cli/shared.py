@@ -248,7 +248,7 @@ class EncoderOptions:
         from vlscore.embedding import StudyEmbedder
 
         with without_warnings():
-            embedder = StudyEmbedder(self.encoder, **self._settings(), **self._reading())
+            embedder = StudyEmbedder(self.encoder, **self._settings())
         print_precision_note(embedder)
         return embedder
 
@@ -271,11 +271,9 @@ class EncoderOptions:
         from vlscore.metrics import Scorer, open_embeddings
 
         source: Any = self.encoder
-        settings = self._settings()
+        settings = self._settings(images=vectors is None and not of_sentences)
         if vectors is not None:
             source, settings["cache"] = open_embeddings(vectors, encoder=self.encoder), True
-        elif not of_sentences:
-            settings |= self._reading()
         if not of_sentences:
             settings["text_policy"] = self.section
         with without_warnings():
@@ -329,7 +327,9 @@ class EncoderOptions:
             tokenizer=None if self.tokenizer is None else self.tokenizer.absolute(),
         )
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self, *, images: bool = True) -> dict[str, Any]:
+        """Return the options of a `StudyEmbedder`, with or without how it reads images."""
+        reading = {"image_policy": self.image_policy, "views": self.views} if images else {}
         return {
             "weights": None if self.weights is None else str(self.weights),
             "tokenizer": None if self.tokenizer is None else str(self.tokenizer),
@@ -337,10 +337,8 @@ class EncoderOptions:
             "precision": self.precision,
             "batch_size": self.batch_size,
             "cache": not self.no_cache,
+            **reading,
         }
-
-    def _reading(self) -> dict[str, Any]:
-        return {"image_policy": self.image_policy, "views": self.views}
 
 
 @options(TABLE)

@@ -140,7 +140,7 @@ def count_rows(path: str | Path, limit: int | None = None) -> int | None:
 
 def format_of(path: Path) -> str:
     """Return the suffix that names the table's format. Raises: InvalidTable for an unknown one."""
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    suffix = _suffix(path)
     if suffix in SPREADSHEETS:
         raise InvalidTable(
             f'{path}: is a workbook; save the sheet as "CSV UTF-8 (.csv)". Plain "CSV" loses '
@@ -161,6 +161,10 @@ def format_of(path: Path) -> str:
     if suffix != ".parquet":
         check_kind(path, suffix)
     return suffix
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def _open_text(path: Path) -> IO[str]:
@@ -287,7 +291,7 @@ def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any, int]:
     lines = _lines(stream, path)
     first = next(lines, "")
     # The delimiter is the one that makes the most names, or that a line for Excel names.
-    delimiters: tuple[str, ...] = ("\t",) if format_of(path) == ".tsv" else (",", ";", "\t")
+    delimiters: tuple[str, ...] = ("\t",) if _suffix(path) == ".tsv" else (",", ";", "\t")
     if named := _SEPARATOR.fullmatch(first):
         delimiters, first = (named[1],), next(lines, "")
     try:

@@ -86,11 +86,13 @@ def float_of(
 
     width = sum(max(map(len, each)) + _GAP for each in zip(columns, *rows, strict=True))
     kind = "table" if width <= _COLUMN else "table*"
+    # No line ends within a name such as BLEU-4.
+    caption = re.sub(r"(?<=[A-Za-z])-(?=\d)", r"\\mbox{-}", escaped(title))
     lines = [
         f"% {PREAMBLE}",
         rf"\begin{{{kind}}}",
         r"\centering",
-        rf"\caption{{{_caption(title)}}}",
+        rf"\caption{{{caption}}}",
         *([rf"\label{{{label}}}"] if label else []),
         r"\vspace{4pt}",
         r"\footnotesize",
@@ -110,8 +112,3 @@ def float_of(
         lines += [rf"\texttt{{{breakable(note)}}}\par" for note in notes]
         lines += [r"\end{minipage}"]
     return "\n".join([*lines, rf"\end{{{kind}}}", ""])
-
-
-def _caption(text: str) -> str:
-    # No line ends within a name such as BLEU-4.
-    return re.sub(r"(?<=[A-Za-z])-(?=\d)", r"\\mbox{-}", escaped(text))

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from importlib import import_module
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -21,7 +22,18 @@ from vlscore.data.images.radiograph import Radiograph, check_size, radiograph_fr
 from vlscore.data.images.tiff_tags import TIFF_HEADS, tiff_pictures
 from vlscore.errors import UnreadableImage
 
-_FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "JPEG2000", "PPM", "WEBP", "GIF")
+# Formats, and Pillow's modules that read them; those of sixty others would take longer to load than
+# a picture takes to decode.
+_FORMATS = {
+    "PNG": "Png",
+    "JPEG": "Jpeg",
+    "TIFF": "Tiff",
+    "BMP": "Bmp",
+    "JPEG2000": "Jpeg2K",
+    "PPM": "Ppm",
+    "WEBP": "WebP",
+    "GIF": "Gif",
+}
 _TIFF_BITS, _TIFF_PHOTOMETRIC, _ORIENTATION, _TIFF_FORMAT = 258, 262, 274, 339
 _UNSIGNED, _SIGNED = 1, 2
 _REDUCED = "the picture was read with the upper 8 bits of each number"
@@ -104,11 +116,12 @@ def _read_other_tiff(stream: BinaryIO, policy: ImagePolicy, name: str) -> Radiog
 
 def _open(stream: BinaryIO, name: str) -> Image.Image:
     """Open an image of any size: `check_size` replaces Pillow's own check."""
-    Image.init()
+    for plugin in _FORMATS.values():
+        import_module(f"PIL.{plugin}ImagePlugin")
     with _opening:
         most, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
         try:
-            return Image.open(stream, formats=_FORMATS)
+            return Image.open(stream, formats=tuple(_FORMATS))
         except UnidentifiedImageError:
             raise UnreadableImage(
                 f"{name}: is no image that can be read; expected DICOM, PNG, JPEG or TIFF"
