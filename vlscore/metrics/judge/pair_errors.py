@@ -144,7 +144,9 @@ class PairErrors:
         reason = f"another {conflict} than in the reference ({severity.reason})"
         category = ErrorCategory.WRONG_LOCATION
         beyond = pair.candidate.place.sides - pair.reference.place.sides
-        if conflict is PlaceConflict.PART_OF_SIDES:
+        # A device is one thing; where its words name two sides, it is elsewhere.
+        is_device = self._tables.concepts[pair.reference.concept].device
+        if conflict is PlaceConflict.PART_OF_SIDES and not is_device:
             (side,) = beyond or pair.reference.place.sides - pair.candidate.place.sides
             category = ErrorCategory.FALSE_FINDING if beyond else ErrorCategory.OMITTED_FINDING
             of = "reference" if beyond else "candidate"

@@ -33,7 +33,9 @@ def compare_reports(
     errors: list[ErrorItem] = []
     found: list[int] = []
     for pair in matching.pairs:
-        own = [*paired.of(pair), *changes.of(pair), *changes.of_device(pair)]
+        own = [*paired.of(pair), *changes.of(pair)]
+        # Where a device lies says whether it was moved.
+        own = own or list(changes.of_device(pair))
         errors += own
         lost = max((e.severity for e in own), default=0)
         if paired.is_right(pair, lost):
