@@ -159,9 +159,9 @@ def test_the_judge_hears_the_image(tables, result, tmp_path):
     errors = [(row, error) for row in rows for error in row["errors"]]
     false = [e for _, e in errors if (e["finding"], e["category"]) == FALSE_HEART]
     assert len(false) > 20
-    assert np.mean([e["sides_with"] == "reference" for e in false]) > 0.7
+    assert np.mean([e["supports"] == "reference" for e in false]) > 0.7
     assert np.mean([e["reference_is_right"] > 0.5 for e in false]) > 0.7
-    unseen = {e["sides_with"] for _, e in errors if "fracture" in e["finding"]}
+    unseen = {e["supports"] for _, e in errors if "fracture" in e["finding"]}
     assert unseen == {"cannot tell"}
     table = judged.frame("image").set_index("category")
     assert table.loc["false_finding"].sum() == sum(

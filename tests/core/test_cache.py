@@ -126,7 +126,7 @@ def test_a_file_that_is_damaged_as_a_whole_costs_one_warning_and_no_run(full, wh
         assert names.get(["text 0"]) == {}
         assert int(names.put({"text 0": value(7)})["text 0"][0]) == 7
         assert names.get(["text 0"]) == {}
-    assert ["goes on without it" in str(warning.message) for warning in caught] == [True]
+    assert ["continues without it" in str(warning.message) for warning in caught] == [True]
     kept.clear()
     names.put({"text 0": value(7)})
     assert int(names.get(["text 0"])["text 0"][0]) == 7
@@ -137,7 +137,7 @@ def test_a_full_disk_costs_one_warning(path, monkeypatch):
     names.put({"a": [1]})
     connection = names._cache._connection
     connection.execute("PRAGMA max_page_count = 1")
-    with pytest.warns(RuntimeWarning, match=r"full.*goes on without it"):
+    with pytest.warns(RuntimeWarning, match=r"full.*continues without it"):
         assert names.put({"b": list(range(20_000))}) == {"b": list(range(20_000))}
     assert names.get(["a"]) == {}
 
@@ -275,7 +275,7 @@ def test_what_others_may_write_is_not_believed(full, which):
     there = full if which == "folder" else full / "vlscore.sqlite"
     there.chmod(0o770)
     names = Cache(full, GIB).namespace(FACTS)
-    with pytest.warns(RuntimeWarning, match=r"others may write it.*goes on without it"):
+    with pytest.warns(RuntimeWarning, match=r"others may write it.*continues without it"):
         assert names.get(["text 0"]) == {}
 
 

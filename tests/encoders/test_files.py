@@ -52,16 +52,16 @@ def test_an_only_checkpoint_is_not_guessed_where_there_must_be_two(tmp_path: Pat
 def test_vocabulary_given_as_file_or_folder(tmp_path: Path) -> None:
     make(tmp_path, "vocab.txt", "weights.pt")
     for given in (tmp_path, tmp_path / "vocab.txt", str(tmp_path)):
-        found = vocabulary_file(given, beside=Path("/nowhere"), hub_id=HUB_ID)
+        found = vocabulary_file(given, next_to=Path("/nowhere"), hub_id=HUB_ID)
         assert found == tmp_path / "vocab.txt"
 
 
 def test_no_vocabulary_says_what_to_give(tmp_path: Path) -> None:
     with pytest.raises(WeightsNotFound, match='tokenizer="nobody/nothing" to download it'):
-        vocabulary_file(None, beside=tmp_path, hub_id=HUB_ID)
+        vocabulary_file(None, next_to=tmp_path, hub_id=HUB_ID)
 
 
 @pytest.mark.parametrize("given", ["absent.txt", "/absent/folder", "./a/b"])
 def test_a_vocabulary_that_is_not_there(given: str) -> None:
     with pytest.raises(WeightsNotFound, match="is no vocabulary file"):
-        vocabulary_file(given, beside=Path("/nowhere"), hub_id=HUB_ID)
+        vocabulary_file(given, next_to=Path("/nowhere"), hub_id=HUB_ID)

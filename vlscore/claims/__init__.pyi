@@ -22,7 +22,7 @@ from .verdicts import CONTRADICTED as CONTRADICTED
 from .verdicts import SUPPORTED as SUPPORTED
 from .verdicts import VERDICTS as VERDICTS
 from .verdicts import ClaimOfImage as ClaimOfImage
-from .verdicts import Said as Said
+from .verdicts import ImageProbabilities as ImageProbabilities
 from .verdicts import claims_of_reports as claims_of_reports
 from .verdicts import expected_wrong as expected_wrong
 from .verdicts import verdicts_at as verdicts_at

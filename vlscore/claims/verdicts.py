@@ -78,9 +78,9 @@ def verdicts_of(
     rows = np.array([each.image for each in claims], int)
     stated = np.array([each.claim.stated for each in claims], bool)
     columns = np.array([_column_of(evidence, each, has_prior) for each in claims], int)
-    said = what_images_say(evidence, evidence.probes(vectors), rows, columns, stated)
+    of_images = what_images_say(evidence, evidence.probes(vectors), rows, columns, stated)
     families = [(each.report, each.claim.stated) for each in claims]
-    verdict = verdicts_at(said, families, rate)
+    verdict = verdicts_at(of_images, families, rate)
     return pandas.DataFrame(
         {
             "image": rows,
@@ -91,14 +91,14 @@ def verdicts_of(
             "end": [each.claim.span.end for each in claims],
             "has_evidence": columns >= 0,
             "verdict": verdict,
-            "probability": said.probability,
-            "p_supported": said.p_supported,
-            "p_contradicted": said.p_contradicted,
+            "probability": of_images.probability,
+            "p_supported": of_images.p_supported,
+            "p_contradicted": of_images.p_contradicted,
         }
     )
 
 
-class Said(NamedTuple):
+class ImageProbabilities(NamedTuple):
     """What images say about n claims; nan without evidence.
 
     Attributes:
@@ -122,7 +122,7 @@ def what_images_say(
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
     stated: NDArray[np.bool_],
-) -> Said:
+) -> ImageProbabilities:
     """Return what images say about n claims.
 
     Args:
@@ -145,7 +145,7 @@ def what_images_say(
     )
     above = np.zeros(len(rows), bool)
     above[known] = evidence.is_above_chance[columns[known]]
-    return Said(
+    return ImageProbabilities(
         np.where(stated, there, 1 - there),
         np.where(stated, present, absent),
         np.where(stated, absent, present),
@@ -155,7 +155,9 @@ def what_images_say(
     )
 
 
-def verdicts_at(said: Said, families: Sequence[Hashable], rate: float) -> NDArray[np.object_]:
+def verdicts_at(
+    of_images: ImageProbabilities, families: Sequence[Hashable], rate: float
+) -> NDArray[np.object_]:
     """Return the verdict (n,) on each of n claims.
 
     Both verdicts are decided over all claims of a family, by two rules:
@@ -175,11 +177,16 @@ def verdicts_at(said: Said, families: Sequence[Hashable], rate: float) -> NDArra
     check_rate(rate)
     verdict = np.full(len(families), CANNOT_TELL, dtype=object)
     for name, p, least, wrong in (
-        (SUPPORTED, said.p_supported, said.least_supported, 1 - said.probability),
-        (CONTRADICTED, said.p_contradicted, said.least_contradicted, said.probability),
+        (SUPPORTED, of_images.p_supported, of_images.least_supported, 1 - of_images.probability),
+        (
+            CONTRADICTED,
+            of_images.p_contradicted,
+            of_images.least_contradicted,
+            of_images.probability,
+        ),
     ):
         counted = np.where(wrong < EVEN, p, 1.0)
-        counted[~((least <= rate) & said.is_above_chance)] = np.nan
+        counted[~((least <= rate) & of_images.is_above_chance)] = np.nan
         chosen = np.flatnonzero(decided(counted, families, rate))
         theirs = [families[int(k)] for k in chosen]
         verdict[chosen[_most_probable(wrong[chosen], theirs, rate)]] = name

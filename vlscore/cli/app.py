@@ -88,7 +88,7 @@ app = App(
         {name: text for each in COMMANDS.values() for name, text in each.items()}
     ),
     default_parameter=Parameter(
-        # No --no-x beside --x, no json as a value; names with commas; --C, not --c.
+        # No --no-x next to --x, no json as a value; names with commas; --C, not --c.
         negative=(),
         json_dict=False,
         json_list=False,

@@ -43,7 +43,7 @@ def claims(
     Each finding that a candidate or a reference states or denies is supported, contradicted, or
     undecided (cannot tell), with a probability. Of each printed total of supported, and of
     contradicted, claims an expected share of at most --rate is wrong; the expected share is printed
-    beside the total.
+    next to the total.
     Writes claims.csv and evidence.npz, for further tables, `vlscore judge --evidence` and the
     metric judge-image.
 

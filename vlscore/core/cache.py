@@ -169,7 +169,7 @@ class Cache:
                 self._is_off = True
                 warnings.warn(
                     f"the cache {self.path} cannot be used ({type(error).__name__}: {error}); this "
-                    "run goes on without it. `vlscore cache clear` deletes it",
+                    "run continues without it. `vlscore cache clear` deletes it",
                     RuntimeWarning,
                     stacklevel=5,
                 )

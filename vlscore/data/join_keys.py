@@ -137,7 +137,7 @@ def _are_same(ours: JoinedFile, theirs: JoinedFile, key: tuple[str, str]) -> boo
 
 def _check_order(ours: JoinedFile, theirs: JoinedFile, shared: Sequence[tuple[str, str]]) -> None:
     for name in ours.texts:
-        # Candidates often stand beside a copy of the references.
+        # Candidates are often next to a copy of the references.
         copies = [
             [row.get(name) for _, row in side.records if not isinstance(row, str)]
             for side in ((ours, theirs) if name in theirs.columns else ())

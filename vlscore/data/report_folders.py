@@ -1,4 +1,4 @@
-"""Folders of an archive: reports as text files, beside DICOM or other images.
+"""Folders of an archive: reports as text files, next to DICOM or other images.
 
 The name of a file or of its folder is the id of the study, and words in its path say what it is:
 

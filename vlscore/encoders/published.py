@@ -354,7 +354,7 @@ class PublishedEncoder(JointEncoder):
         """Read the tokenizer from the named vocabulary, or from the checkpoint's folder."""
         hub_id = entry_of(cls.name).weights.vocabulary
         assert hub_id is not None
-        path = vocabulary_file(named, beside=checkpoint, hub_id=hub_id)
+        path = vocabulary_file(named, next_to=checkpoint, hub_id=hub_id)
         return WordPieceTokenizer.from_file(path, size=cls.vocabulary_size)
 
     @classmethod

@@ -72,7 +72,7 @@ def checkpoint_in(path: Path, names: Sequence[str], *, guess: bool = True) -> Pa
 def vocabulary_file(
     tokenizer: str | Path | None,
     *,
-    beside: Path,
+    next_to: Path,
     hub_id: str,
     names: Sequence[str] = VOCABULARY_FILES,
 ) -> Path:
@@ -88,11 +88,11 @@ def vocabulary_file(
     """
     if tokenizer is not None:
         return _given_vocabulary(tokenizer, names)
-    found = _vocabulary_in(beside if beside.is_dir() else beside.parent, names)
+    found = _vocabulary_in(next_to if next_to.is_dir() else next_to.parent, names)
     found = found or next((path for n in names if (path := cached_file(hub_id, n))), None)
     if found is None:
         raise WeightsNotFound(
-            f"no {' or '.join(names)} is next to {beside}; give the vocabulary of "
+            f"no {' or '.join(names)} is next to {next_to}; give the vocabulary of "
             f'{hub_id} as tokenizer=PATH, or tokenizer="{hub_id}" to download it'
         )
     return found

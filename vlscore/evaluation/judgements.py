@@ -53,7 +53,7 @@ _SCORES = ("rating", "grade", "sum", "maximum", "count", "significant")
 #: Score of a study with evidence of its image.
 IMAGE_RATING = "rating_with_image"
 # What is counted of each error.
-_OF_ERROR = ("category", "severity", "finding", "sides_with")
+_OF_ERROR = ("category", "severity", "finding", "supports")
 # Findings in the printed table.
 _MOST_FINDINGS = 15
 # Rows of which a model gets all questions at once.
@@ -335,7 +335,7 @@ def _add_image(
     answers = ask_image_judge(judged, *claims, seen, trust=trust)
     record[IMAGE_RATING] = rating_with_image(judged, answers, trust)
     for error, each in zip(record["errors"], answers, strict=True):
-        error["sides_with"] = each.sides_with
+        error["supports"] = each.supports
         error["reference_is_right"] = each.reference_is_right
 
 
@@ -362,7 +362,7 @@ def _frames(
     if errors:
         frames["findings"] = _findings(errors)
     if has_images:
-        sides = Counter((each["category"], each["sides_with"]) for each in errors)
+        sides = Counter((each["category"], each["supports"]) for each in errors)
         frames["image"] = frame(
             {
                 "category": str(category),

@@ -76,7 +76,7 @@ def _composed(
     """Find the triggers and boundaries that rows make of several words."""
     if "either" in found:
         triggers = found.get("trigger", ())
-        free = [m for m in found["either"] if not any(_goes_on(t, m) for t in triggers)]
+        free = [m for m in found["either"] if not any(_continues(t, m) for t in triggers)]
         found = {**found, "either": free}
     for first, last, head, rule in PatternMatcher(tokens, found, lexicon.lists).fitting(
         lexicon.rules["context"]
@@ -88,8 +88,8 @@ def _composed(
         yield Match(first, last, layer, trigger._replace(forward=row.forward, scope=row.scope))
 
 
-def _goes_on(trigger: Match, match: Match) -> bool:
-    """Return whether a trigger covers a match, or goes on behind it."""
+def _continues(trigger: Match, match: Match) -> bool:
+    """Return whether a trigger covers a match, or continues behind it."""
     return trigger.first < match.last and (
         trigger.last > match.last or trigger.first <= match.first < match.last <= trigger.last
     )

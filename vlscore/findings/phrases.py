@@ -53,7 +53,7 @@ _Unexpanded = tuple[str, tuple[str, ...], tuple[tuple[tuple[str, ...], ...], ...
 
 # A word that sticks to another is at least so long, and the two together.
 _SHORTEST_PART, _SHORTEST_GLUED = 4, 7
-_LONGEST_GLUED = 60
+_LONGEST_JOINED = 60
 _MOST_CUTS = 10_000
 _NAMING_LAYERS = frozenset(("mention", "subject", "place", "state"))
 
@@ -185,7 +185,7 @@ class PhraseTrie:
 
     def _cuts_of(self, word: str, most: int) -> tuple[int, ...]:
         """Return where a word of several is cut, at most so often; () where it is one word."""
-        if len(word) > _LONGEST_GLUED or word in self._spelt.whole:
+        if len(word) > _LONGEST_JOINED or word in self._spelt.never_cut:
             return ()
         halves = [
             (min(cut, len(word) - cut), cut)
@@ -202,7 +202,7 @@ class PhraseTrie:
         return ()
 
     def _stands_alone(self, word: str) -> bool:
-        if word in self._spelt.glue:
+        if word in self._spelt.linking:
             return True
         return len(word) >= _SHORTEST_PART and form_of(word, self._spelt) in self._words
 

@@ -101,7 +101,7 @@ class Sections:
             return False
         between = self._report[after : span.start]
         if "\n" in between:
-            # A full line without a stop was wrapped, and its paragraph goes on.
+            # A full line without a stop was wrapped, and its paragraph continues.
             end = after + between.index("\n")
             line = self._report[self._report.rfind("\n", 0, end) + 1 : end].rstrip()
             is_wrapped = len(line) >= _WRAPPED and not line.endswith(_STOPS)

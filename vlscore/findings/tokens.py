@@ -48,9 +48,9 @@ class Spellings:
         before_units: words that stand for a number before a unit.
         numbers: words of numbers -> their digits.
         units: of sizes -> millimetres.
-        glue: function words that may stick to another word.
+        linking: function words that a missing blank may join to another word.
         slashed: short forms that end in a slash.
-        whole: words that are never cut.
+        never_cut: words that no missing blank has joined.
         known: words met before -> their matching forms.
     """
 
@@ -64,9 +64,9 @@ class Spellings:
     before_units: frozenset[str]
     numbers: Mapping[str, str]
     units: Mapping[str, float]
-    glue: frozenset[str]
+    linking: frozenset[str]
     slashed: frozenset[str]
-    whole: frozenset[str]
+    never_cut: frozenset[str]
     known: dict[str, str] = field(default_factory=dict, repr=False)
 
 

@@ -73,7 +73,7 @@ class LIMITREncoder:
         batch_size: images per forward pass.
         cache_dir: folder of the hub's cache to search for the checkpoint.
         show_progress: show a bar where standard error is a terminal.
-        tokenizer: vocab.txt of Bio_ClinicalBERT, or its folder; default: beside the checkpoint, or
+        tokenizer: vocab.txt of Bio_ClinicalBERT, or its folder; default: next to the checkpoint, or
             in the hub's cache.
 
     Attributes:

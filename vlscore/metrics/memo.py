@@ -159,25 +159,25 @@ def loaded_once(
 
 
 def name_and_digest(
-    path: Path, files: Sequence[Path] | None = None, *, beside: tuple[str, ...] = ()
+    path: Path, files: Sequence[Path] | None = None, *, excluded: tuple[str, ...] = ()
 ) -> str:
     """Return "name@digest", with the first twelve digits of `content_digest`."""
-    digest = content_digest(path, files, beside=beside)
+    digest = content_digest(path, files, excluded=excluded)
     return f"{path.name.replace('|', '_')}@{digest[:12]}"
 
 
 def content_digest(
-    path: Path, files: Sequence[Path] | None = None, *, beside: tuple[str, ...] = ()
+    path: Path, files: Sequence[Path] | None = None, *, excluded: tuple[str, ...] = ()
 ) -> str:
     """Return the SHA-256 of a file, or of the files of a folder.
 
     Args:
         files: the files of the folder that count; default: all of them.
-        beside: names of files in the folder that do not belong to the weights.
+        excluded: names of files in the folder that do not belong to the weights.
     """
     if files is None and not path.is_dir():
         return file_digest(path)
     if files is None:
-        files = [f for f in sorted(path.rglob("*")) if f.is_file() and f.name not in beside]
+        files = [f for f in sorted(path.rglob("*")) if f.is_file() and f.name not in excluded]
     lines = [f"{file.relative_to(path)} {file_digest(file)}" for file in files]
     return text_digest("\n".join(lines)).hex()

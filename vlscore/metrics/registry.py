@@ -273,7 +273,7 @@ def preset_notes(names: Any) -> tuple[str, ...]:
 def preset_columns(names: Any) -> tuple[str, ...]:
     """Return the columns of a table of systems where a preset is among names of metrics, else none.
 
-    A metric beside the preset has its primary number.
+    A metric named with the preset has its primary number.
     """
     presets = presets_in(names)
     if not presets:

@@ -1,4 +1,4 @@
-"""View of an audit: each altered film beside the original, with the words that changed."""
+"""View of an audit: each altered film next to the original, with the words that changed."""
 
 from pathlib import Path
 

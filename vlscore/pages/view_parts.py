@@ -151,7 +151,7 @@ def judged_block(
     listed: list[list[Any]] = []
     for number, error in enumerate(errors, start=1):
         kind, reason = KINDS[error["category"]], error["reason"]
-        if (side := error.get("sides_with")) is not None:
+        if (side := error.get("supports")) is not None:
             known = f"sides with the {side}" if side in sides else "does not decide"
             reason = f"{reason}; the image {known}"
         listed.append([kind, error["severity"], error["finding"], reason, error["correction"]])

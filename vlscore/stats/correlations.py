@@ -172,13 +172,13 @@ def resampled_correlations(
         raise InvalidSetting("a correlation needs finite values; leave out rows without a value")
     found = {kind: np.full((len(xs), len(ys), len(weights)), np.nan) for kind in kinds}
     # Each variable under the weights, for the rows that it was compared on last.
-    memory: dict[tuple[int, int], tuple[bytes, _Drawn]] = {}
+    memory: dict[tuple[int, int], tuple[bytes, _Resampled]] = {}
 
-    def drawn(side: int, number: int, rows: NDArray[np.bool_]) -> "_Drawn":
+    def drawn(side: int, number: int, rows: NDArray[np.bool_]) -> "_Resampled":
         mask = rows.tobytes()
         if memory.get((side, number), (b"",))[0] != mask:
             own = weights if rows.all() else weights[:, rows]
-            memory[side, number] = mask, _Drawn(variables[side][number][rows], own)
+            memory[side, number] = mask, _Resampled(variables[side][number][rows], own)
         return memory[side, number][1]
 
     for k, x in enumerate(variables[0]):
@@ -191,7 +191,7 @@ def resampled_correlations(
     return found
 
 
-class _Drawn:
+class _Resampled:
     """A variable of n rows under the weights of B resamples.
 
     Attributes:
@@ -229,7 +229,7 @@ class _Drawn:
         return values, np.sqrt(np.einsum("bn,bn->b", self.weights * values, values))
 
 
-def _correlate(x: _Drawn, y: _Drawn, kinds: Sequence[str]) -> dict[str, Array]:
+def _correlate(x: _Resampled, y: _Resampled, kinds: Sequence[str]) -> dict[str, Array]:
     """Compute the correlations (B,) of two variables."""
     fewer = np.minimum(x.distinct, y.distinct)
     defined = fewer >= 2

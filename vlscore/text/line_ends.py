@@ -1,4 +1,4 @@
-"""Ends of lines: where a sentence ends without a full stop, and where it goes on."""
+"""Ends of lines: where a sentence ends without a full stop, and where it continues."""
 
 import re
 from functools import cached_property
@@ -69,7 +69,7 @@ def line_cuts(text: str) -> list[int]:
             line is not None
             or (before is not None and before.lastgroup == "row")
             or not below
-            or not prose.goes_on(above, below)
+            or not prose.continues(above, below)
         ):
             cuts.append(start)
         before = line
@@ -79,17 +79,17 @@ def line_cuts(text: str) -> list[int]:
 
 
 class _WrappedProse:
-    """Decides whether a sentence goes on behind the end of a line.
+    """Decides whether a sentence continues behind the end of a line.
 
     Prose that was wrapped at a width has full lines: none could have taken the first word of the
-    next one. Where capitals show where sentences begin, a small letter goes on.
+    next one. Where capitals show where sentences begin, a small letter continues one.
     """
 
     def __init__(self, text: str) -> None:
         self._text = text
 
-    def goes_on(self, above: str, below: str) -> bool:
-        """Return whether a sentence goes on from one line to the next.
+    def continues(self, above: str, below: str) -> bool:
+        """Return whether a sentence continues from one line to the next.
 
         Args: above, below: the lines without blanks at their ends; `below` is not empty.
         """

@@ -46,7 +46,7 @@ def list_cuts(text: str) -> list[int]:
     while start >= 0 and has_signs:
         end = text.find("\n", start)
         stop = end if end >= 0 else len(text)
-        cuts += _parted(text, start, stop)
+        cuts += _divided_by_signs(text, start, stop)
         start = end + 1 or -1
     if text.count("?") > 1 or text.count("=") > 1:
         cuts += [match.end() for match in _ANSWERED.finditer(text)]
@@ -59,8 +59,8 @@ def list_cuts(text: str) -> list[int]:
 _NUMBERED = re.compile(r"(?<![\w.])(?:2(?:[.)\]:/-]+(?!\d)|[ \t]+[A-Z])|(?:b|ii|B)[.)])")
 
 
-def _parted(text: str, start: int, end: int) -> Iterator[int]:
-    """Yield where statements begin that one sign parts in a line."""
+def _divided_by_signs(text: str, start: int, end: int) -> Iterator[int]:
+    """Yield where statements begin that one sign divides in a line."""
     titled = text.rfind(": ", start, min(end, start + 60)) + 1 or start
     for first in {start, titled}:
         if (leading := _LEADING.match(text, first, end)) is not None:

@@ -24,7 +24,7 @@ class PlainText(NamedTuple):
 
     Attributes:
         text: as many characters as the report.
-        cuts: places where a statement begins for certain, beside the ends of lines and sentences.
+        cuts: places where a statement begins for certain, besides the ends of lines and sentences.
     """
 
     text: str

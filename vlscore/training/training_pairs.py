@@ -4,7 +4,7 @@ Decoding a chest radiograph takes a second, and a network needs 2 ms for it. So 
 decoded once, downscaled, and stored in 8 bits: `pixels.bin` has all images, `pairs.jsonl` the
 settings, then one row of the table a line. Runs with other objectives or seeds share the folder.
 
-Both files grow while `prepare` runs. After a kill it goes on behind the last whole line.
+Both files grow while `prepare` runs. After a kill it continues behind the last whole line.
 """
 
 import hashlib

@@ -40,7 +40,7 @@ def answers_of(candidate, reference, seen):
 def test_a_false_finding(seen, side, probability):
     judgement, (only,) = answers_of("Large right pneumothorax.", "Clear lungs.", seen)
     assert [str(e.category) for e in judgement.errors] == ["false_finding"]
-    assert only.sides_with == side
+    assert only.supports == side
     assert only.reference_is_right == pytest.approx(probability)
 
 
@@ -50,7 +50,7 @@ def test_an_omission_is_weighed_the_other_way(candidate):
     for seen, side in ((CERTAIN, "reference"), (DENIED, "candidate"), (UNKNOWN, "cannot tell")):
         judgement, (only,) = answers_of(candidate, reference, seen)
         assert [str(e.category) for e in judgement.errors] == ["omitted_finding"]
-        assert only.sides_with == side
+        assert only.supports == side
         value = rating_with_image(judgement, [only], 0.9)
         plain = rating(judgement)
         assert {"reference": value < plain, "candidate": value > plain}.get(
@@ -67,13 +67,13 @@ def test_a_wrong_side_is_weighed_by_the_evidence_for_sides():
     _, (only,) = answers_of("Large left pneumothorax.", "Large right pneumothorax.", seen)
     # For the candidate's side -2, for the reference's +1: together -3 for the candidate.
     assert only.reference_is_right == pytest.approx(1 / (1 + np.exp(-np.log(9) - 3)))
-    assert (only.sides_with, only.finding) == ("reference", "pneumothorax, left")
+    assert (only.supports, only.finding) == ("reference", "pneumothorax, left")
 
 
 def test_an_error_of_severity_is_not_the_images():
     _, found = answers_of("Large right pneumothorax.", "Tiny right pneumothorax.", CERTAIN)
     assert found
-    assert {each.sides_with for each in found} == {"cannot tell"}
+    assert {each.supports for each in found} == {"cannot tell"}
 
 
 @pytest.mark.parametrize(
@@ -104,11 +104,11 @@ def test_evidence_of_a_side_counts_once(candidate, reference, categories):
     assert other == ("cannot tell", 0.9, None)
 
 
-def test_an_image_sides_with_nobody_against_its_own_evidence_or_by_chance():
+def test_an_image_supports_nobody_against_its_own_evidence_or_by_chance():
     """A p value may be small where the likelihood ratio is for the other report."""
     rare = {"pneumothorax": (-1.0, 0.08, 0.4)}
     _, (only,) = answers_of("Large right pneumothorax.", "Clear lungs.", rare)
-    assert only.sides_with == "cannot tell"
+    assert only.supports == "cannot tell"
     assert only.reference_is_right > 0.9
     rng = np.random.default_rng(0)
     there = (rng.random(400) < 0.4).astype(float)

@@ -34,7 +34,7 @@ class LookupTable:
     def __call__(
         self, values: NDArray[Any], *, shown: NDArray[np.bool_], lowest: float
     ) -> NDArray[np.int64]:
-        """Look values (n,) up; those beside the table get its first or last entry.
+        """Look values (n,) up; those outside the table get its first or last entry.
 
         Args:
             values: fractions are cut off.

@@ -331,18 +331,18 @@ def _tokenizer(
     name = settings.get("hf_tokenizer_name")
     context = settings.get("context_length", CONTEXT)
     options = settings.get("tokenizer_kwargs") or {}
-    beside = source.checkpoint
+    checkpoint = source.checkpoint
     try:
         if not name:
             if named is not None:
                 raise InvalidSetting(f"{named}: the tokenizer comes with open_clip; leave it out")
             return ClipTokenizer(context=context, **options)
         if not options and "bert" in name.lower() and "uncased" in name.lower():
-            path = vocabulary_file(named, beside=beside, hub_id=name)
+            path = vocabulary_file(named, next_to=checkpoint, hub_id=name)
             return CleaningWordPieces(WordPieceTokenizer.from_file(path), context)
-        path = vocabulary_file(named, beside=beside, hub_id=name, names=TOKENIZER_FILES[:1])
+        path = vocabulary_file(named, next_to=checkpoint, hub_id=name, names=TOKENIZER_FILES[:1])
         return JsonTokenizer(path, context, **options)
     except (TypeError, AssertionError) as error:
         raise IncompatibleCheckpoint(
-            f"{beside}: tokenizer_kwargs of its configuration: {error}"
+            f"{checkpoint}: tokenizer_kwargs of its configuration: {error}"
         ) from None

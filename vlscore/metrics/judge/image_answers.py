@@ -36,12 +36,12 @@ class ImageAnswer(NamedTuple):
     """What the image says about one error.
 
     Attributes:
-        sides_with: "candidate", "reference", or "cannot tell".
+        supports: "candidate", "reference", or "cannot tell".
         reference_is_right: probability, with the trust in the reference as the prior.
         finding: the finding of the largest evidence; None without any.
     """
 
-    sides_with: str
+    supports: str
     reference_is_right: float
     finding: str | None
 

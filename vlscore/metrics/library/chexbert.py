@@ -27,7 +27,9 @@ _WEIGHTS = (
     f"chexbert.pth, or a folder with it; default: {WEIGHTS_VARIABLE}, else the file that "
     "`vlscore weights fetch chexbert` downloads"
 )
-_VOCABULARY = "vocab.txt of bert-base-uncased; default: beside the checkpoint, else the hub's cache"
+_VOCABULARY = (
+    "vocab.txt of bert-base-uncased; default: next to the checkpoint, else the hub's cache"
+)
 _TRUNCATED = Output(
     "truncated",
     "1 where the tail of a report, beyond 512 tokens, was not read",

@@ -47,7 +47,7 @@ class Green(FileMetric):
 
     model: str | None = path_parameter(
         "folder of the language model, such as GREEN-radllama2-7b, with the released question "
-        f"as green_prompt.txt beside it; default: {MODEL_VARIABLE}, else what `vlscore weights "
+        f"as green_prompt.txt next to it; default: {MODEL_VARIABLE}, else what `vlscore weights "
         "fetch green` downloads"
     )
 

@@ -86,7 +86,7 @@ class ImageJudge(JudgeScore):
                 answers = ask_image_judge(
                     judged, *claims[row], seen[row], trust=self.trust, level=self.level
                 )
-                sides = [each.sides_with for each in answers]
+                sides = [each.supports for each in answers]
                 if self.score == "image":
                     first = candidate_is_right(*claims[row], seen[row], self.trust)
                 else:

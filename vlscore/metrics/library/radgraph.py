@@ -104,7 +104,7 @@ class _RadGraphMetric(FileMetric):
         "weights fetch radgraph` downloads"
     )
     vocabulary: str | None = path_parameter(
-        "vocab.txt of the BERT that the model uses; default: beside the archive, else the hub's "
+        "vocab.txt of the BERT that the model uses; default: next to the archive, else the hub's "
         "cache"
     )
 
@@ -115,7 +115,7 @@ class _RadGraphMetric(FileMetric):
         weights, vocabulary = self.present_files()
         return {
             "precision": "fp32",
-            "weights": name_and_digest(weights, beside=(vocabulary.name,)),
+            "weights": name_and_digest(weights, excluded=(vocabulary.name,)),
             "vocabulary": name_and_digest(vocabulary),
         }
 

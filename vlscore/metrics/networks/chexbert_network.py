@@ -69,7 +69,7 @@ class CheXbert:
 
     Args:
         weights: chexbert.pth as published, its safetensors conversion, or a folder with it.
-        vocabulary: vocab.txt of bert-base-uncased, or its folder; default: beside the checkpoint,
+        vocabulary: vocab.txt of bert-base-uncased, or its folder; default: next to the checkpoint,
             else what the hub's cache on this machine holds.
         device: where it runs.
 

@@ -158,7 +158,7 @@ class GreenJudge:
 
     Args:
         model: folder of a causal language model, such as GREEN-radllama2-7b, with the released
-            code's question as `green_prompt.txt` beside it.
+            code's question as `green_prompt.txt` next to it.
         device: where it runs.
 
     Raises: IncompatibleCheckpoint, InvalidSetting, WeightsNotFound.

@@ -31,10 +31,10 @@ def chexbert_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[
         # transformers would take any other text for the name of a repository to download.
         raise WeightsNotFound(f"{given}: there is no such vocabulary file or folder")
     try:
-        return path, vocabulary_file(given, beside=path, hub_id="bert-base-uncased")
+        return path, vocabulary_file(given, next_to=path, hub_id="bert-base-uncased")
     except WeightsNotFound:
         raise WeightsNotFound(
-            f"no vocab.txt is beside {path}: `vlscore weights fetch chexbert` downloads that of "
+            f"no vocab.txt is next to {path}: `vlscore weights fetch chexbert` downloads that of "
             "bert-base-uncased; or write its path as vocabulary=PATH"
         ) from None
 
@@ -142,7 +142,7 @@ def facts_of_network(name: str, weights: Path, vocabulary: Path) -> dict[str, st
     """Return what the annotation of a report by a network depends on, for the cache."""
     return {
         "holds": name,
-        "weights": content_digest(weights, beside=(vocabulary.name,)),
+        "weights": content_digest(weights, excluded=(vocabulary.name,)),
         "vocabulary": content_digest(vocabulary),
         "device": device_of_annotators(),
     }

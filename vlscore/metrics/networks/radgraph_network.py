@@ -121,7 +121,7 @@ class RadGraph:
 
     Args:
         weights: the .tar.gz as published, or the folder that it unpacks to.
-        vocabulary: vocab.txt of the BERT that the model uses, or its folder; default: beside
+        vocabulary: vocab.txt of the BERT that the model uses, or its folder; default: next to
             the archive, else what the hub's cache on this machine holds.
         splitting: how reports are split into words: as for the first RadGraph, or as for
             RadGraph-XL; default: by the data set that the archive names.
