@@ -4,7 +4,7 @@ A pattern names runs of tokens, in their order: lists of words by their names in
 (`becoming`), words themselves (`'than'`, or one of several: `'resolved gone'`), and matches of a
 layer of the lexicon (`earlier`), all of them or those whose first or last word is, or is not, among
 such words (`time:previous`, `event:!verbs_of_state`). A part of patterns that several rows have
-in common has a name in the `runs` of its table (`in_between = "between_have_and_verb|adverb"`).
+in common has a name in the `runs` of its table (`in_between = "adverb|'been not now'"`).
 
     (have in_between* <event> ..5 earlier?) $
 
