@@ -199,6 +199,7 @@ def test_a_column_of_a_table_says_the_side() -> None:
     [
         "Cardiomegaly\nNo acute abnormality.",
         "Cardiomegaly\nOtherwise normal.",
+        "Cardiomegaly\nNegative chest.",
         "Cardiomegaly\nNo effusion.",
         "Cardiomegaly -\nNo effusion.",
         "No effusion - Cardiomegaly - No edema",

@@ -104,7 +104,9 @@ def answers_line(line: str, below: str, lexicon: Lexicon) -> bool:
     if "mention" in found:
         return any(m.entry == named[0].entry for m in found["mention"])
     forms, lists = {t.form for t in answer}, lexicon.lists
-    is_of_more = "subject" in found or len(forms) > _LONGEST_ANSWER
+    is_of_more = (
+        not found.keys().isdisjoint(("subject", "statement")) or len(forms) > _LONGEST_ANSWER
+    )
     if is_of_more or not forms.isdisjoint(lexicon.coverage.nouns | lists["contrasts"]):
         return False
     return (
