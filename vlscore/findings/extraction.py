@@ -131,7 +131,7 @@ def _read(text: str, section: Category, lexicon: Lexicon, head: str) -> Sentence
 _remembered = lru_cache(_REMEMBERED)(_read)
 
 
-class _Statement:
+class _SentenceStatement:
     """One statement of a sentence: its tokens, and the matches of the lexicons in it."""
 
     def __init__(self, tokens: list[Token], lexicon: Lexicon) -> None:
@@ -154,7 +154,7 @@ class _Statement:
 
 
 @lru_cache(_AT_ONCE)
-def _divided(text: str, head: str, lexicon: Lexicon) -> tuple[Layout, list[_Statement]]:
+def _divided(text: str, head: str, lexicon: Lexicon) -> tuple[Layout, list[_SentenceStatement]]:
     """Return the layout of a sentence, and its statements."""
     tokens = lexicon.trie.split_joined_words(text, lexicon.tokenize(text))
     columns = columns_of(head, lexicon) if head else ()
@@ -162,7 +162,7 @@ def _divided(text: str, head: str, lexicon: Lexicon) -> tuple[Layout, list[_Stat
         tokens = headed(head, tokens, lexicon)
     layout, parts = divide(text, tokens, lexicon, columns)
     return layout, [
-        _Statement(part[i : i + _LONGEST_PIECE], lexicon)
+        _SentenceStatement(part[i : i + _LONGEST_PIECE], lexicon)
         for part in parts
         for i in range(0, max(len(part), 1), _LONGEST_PIECE)
     ]
