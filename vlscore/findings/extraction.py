@@ -429,8 +429,15 @@ def _statements(report: str, read: str, lexicon: Lexicon) -> list[tuple[int, int
 
 def _opens_with(words: str, openings: frozenset[str]) -> bool:
     """Return whether a sentence opens with one of certain words, or with two or three of them."""
-    opening = words[:_OPENING].lower().split()
+    opening = words[:_OPENING].lower().split(None, 3)[:3]
+    if not opening or opening[0] not in _first_words(openings):
+        return False
     return any(" ".join(opening[:count]) in openings for count in (1, 2, 3))
+
+
+@lru_cache(8)
+def _first_words(openings: frozenset[str]) -> frozenset[str]:
+    return frozenset(opening.split()[0] for opening in openings)
 
 
 def _with_more(sentence: Sentence, before: Sentence) -> Sentence:
