@@ -344,10 +344,20 @@ OTHER = [
         ["omitted_comparison"],
     ),
     ("The feeding tube should be advanced.", "The feeding tube is too high.", []),
+    ("ET tube 1 cm above the carina.", "ET tube 1 cm above the carina, retract by 2 cm.", []),
+    (
+        "Right PICC, tip in the lower SVC.",
+        "Right PICC has been pulled back, its tip in the axillary vein.",
+        ["wrong_location"],
+    ),
     ("Right balloon pump above the aortic arch.", "Balloon pump in place.", ["false_finding"]),
     ("Right jugular line above the aortic arch.", "Right jugular line in place.", []),
     # a consequence that is left out, and one that is invented
-    ("Large left pneumothorax.", "Large left pneumothorax with shift to the right.", []),
+    (
+        "Large left pneumothorax.",
+        "Large left pneumothorax with mediastinal shift to the right.",
+        ["omitted_finding"],
+    ),
     (
         "Large left pneumothorax with mediastinal shift to the right.",
         "Large left pneumothorax.",

@@ -72,6 +72,8 @@ class LoneStatements:
             there = ((o, statement) for o in others if o.place.overlaps(statement.place))
             if exact and any(n.how is Naming.MORE_EXACT for n in self._names(there, denied)):
                 continue
+            if is_caused(statement, matching.omitted, self._tables):
+                continue
             severity = self._severity_if_omitted(statement, names)
             if severity is not None:
                 omitted.append((statement, severity))
@@ -90,8 +92,6 @@ class LoneStatements:
         if is_implied(statement, candidate, tables, Place.may_be_near):
             return None
         if is_said_of_part(statement, reference, candidate, tables):
-            return None
-        if is_caused(statement, reference.statements, tables):
             return None
         severity = self._case.severity(statement)
         if any(n.how is Naming.COARSER for n in names):
