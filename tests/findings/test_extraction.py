@@ -396,3 +396,23 @@ def test_awkward_text_is_read_without_failing(report: str) -> None:
 def test_what_is_not_text_is_refused() -> None:
     with pytest.raises(InvalidReport, match="must be a text, not a bytes"):
         extract(b"no effusion")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("report", "current"),
+    [
+        ("COMPARISON: None. The heart is enlarged. No effusion.", ["cardiomegaly"]),
+        ("COMPARISON: Film of May with a left effusion. The heart is enlarged.", ["cardiomegaly"]),
+        ("TECHNIQUE: Chest, two views. Small left effusion.", ["pleural_effusion"]),
+        (
+            "EXAM: CHEST. INDICATION: pneumonia. COMPARISON: None. Heart enlarged. "
+            "IMPRESSION: Left effusion.",
+            ["cardiomegaly", "pleural_effusion"],
+        ),
+        ("TECHNIQUE: Portable AP.\nThe heart is enlarged.", ["cardiomegaly"]),
+        ("EXAM: CHEST PORT LINE CHECK. The heart is enlarged.", ["cardiomegaly"]),
+    ],
+)
+def test_what_follows_comparison_or_technique_in_its_line_is_of_this_examination(report, current):
+    found = [f.observation for f in extract(report).findings if f.is_present]
+    assert found == current

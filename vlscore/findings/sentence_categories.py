@@ -59,7 +59,13 @@ class Sections:
             category, governs = title
             self._section = category if governs else Category.CLINICAL
             return category
-        if self._section is not Category.CLINICAL and self._ends_with_its_line(after, span):
+        # What follows "COMPARISON: None." in one line is read as findings, or by its own words.
+        ends = (
+            self._section in _ABOUT_THE_EXAMINATION and "\n" not in self._report[after : span.start]
+        )
+        if self._section is not Category.CLINICAL and (
+            ends or self._ends_with_its_line(after, span)
+        ):
             self._section = Category.CLINICAL
         return self._section
 
