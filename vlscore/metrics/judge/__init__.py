@@ -15,7 +15,8 @@ in a file of its own:
 3. `pair_errors`: name, place, position and extent of a pair differ, or it is right.
 4. `lone_statements`: what is left of the candidate is invented, what is left of the reference is
    omitted, unless the other report says it in other words.
-5. `judged_changes`: changes of pairs, and of what is left, agree or do not.
+5. `stated_changes`: what a report says of changes; `judged_changes`: those of pairs, and of what is
+   left, agree or do not.
 6. `severities`: how much each error matters; `judgement`: the rating of all of them.
 
 `report_comparison` runs them; `corrected_lines` writes each correction.

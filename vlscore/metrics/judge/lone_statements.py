@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Sequence
 from vlscore.findings import TemporalChange
 from vlscore.metrics.judge.compared_reports import ComparedReports, quote_of
 from vlscore.metrics.judge.judge_tables import JudgeTables
-from vlscore.metrics.judge.judged_changes import is_said_of_part, names_by_change, speaks_of
 from vlscore.metrics.judge.judgement import ErrorItem, Quote
 from vlscore.metrics.judge.places import Place
 from vlscore.metrics.judge.severities import Severity, milder
+from vlscore.metrics.judge.stated_changes import is_said_of_part, names_by_change, speaks_of
 from vlscore.metrics.judge.statement_pairs import (
     COVERS,
     STEPS,

@@ -6,7 +6,6 @@ from vlscore.core import __version__
 from vlscore.errors import InvalidReport
 from vlscore.findings import extraction_name
 from vlscore.metrics.judge.judge_tables import JudgeTables, load_tables
-from vlscore.metrics.judge.judged_changes import uncompared
 from vlscore.metrics.judge.judgement import (
     UNKNOWN,
     JudgeCase,
@@ -16,6 +15,7 @@ from vlscore.metrics.judge.judgement import (
     nothing_done,
 )
 from vlscore.metrics.judge.report_comparison import compare_reports
+from vlscore.metrics.judge.stated_changes import uncompared
 from vlscore.metrics.judge.statement_reading import statements_of
 from vlscore.metrics.judge.statements import ReportStatements
 
