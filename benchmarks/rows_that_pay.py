@@ -36,9 +36,9 @@ from vlscore.findings import (
     modifiers,
 )
 from vlscore.findings.compositions import Composed, PatternMatcher, PatternRule
-from vlscore.findings.extraction import read_sentence
 from vlscore.findings.lexicon_files import read_tables
 from vlscore.findings.phrases import parse
+from vlscore.findings.sentence_reading import read_sentence
 from vlscore.findings.types import Category
 from vlscore.text import split_sentences
 
