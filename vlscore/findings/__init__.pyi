@@ -18,8 +18,6 @@ from .lexicon_files import extraction_name as extraction_name
 from .lexicon_files import freeze as freeze
 from .modifiers import find_sizes as find_sizes
 from .phrases import PhraseTrie as PhraseTrie
-from .sentences_read import language_notes as language_notes
-from .sentences_read import sentences_read as sentences_read
 from .tokens import Match as Match
 from .tokens import Token as Token
 from .tokens import tokenize as tokenize
@@ -39,3 +37,5 @@ from .types import Side as Side
 from .types import Span as Span
 from .types import Status as Status
 from .types import TemporalChange as TemporalChange
+from .unread_reports import language_notes as language_notes
+from .unread_reports import sentences_read as sentences_read
