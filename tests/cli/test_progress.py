@@ -85,9 +85,9 @@ def test_a_stopped_command_that_keeps_films_or_days_says_so(words, tmp_path, com
     other = tmp_path / "2026-03-02.csv"
     other.write_text("id,image,candidate\n2,1.png,Clear lungs.\n")
     from vlscore.evaluation.audit import film_writing
-    from vlscore.evaluation.watches import run
+    from vlscore.evaluation.watches import watch
 
-    for module, name in ((film_writing, "write_film"), (run, "write_day")):
+    for module, name in ((film_writing, "write_film"), (watch, "write_day")):
         real, calls = getattr(module, name), []
 
         def stop(*given, real=real, calls=calls):

@@ -150,7 +150,8 @@ def test_a_copy_for_another_machine_needs_no_checkpoint(weights, image):
     weights.unlink()
     copied = pickle.loads(sent)
     copied.cache = None
-    np.testing.assert_array_equal(vectors_of(copied, image), expected)
+    # Where in memory weights lie changes the last bit on some processors.
+    np.testing.assert_allclose(vectors_of(copied, image), expected, rtol=0, atol=1e-6)
 
 
 def replace_in_place(path, other):
