@@ -59,13 +59,7 @@ class Sections:
             category, governs = title
             self._section = category if governs else Category.CLINICAL
             return category
-        # What follows "COMPARISON: None." in one line is read as findings, or by its own words.
-        ends = (
-            self._section in _ABOUT_THE_EXAMINATION and "\n" not in self._report[after : span.start]
-        )
-        if self._section is not Category.CLINICAL and (
-            ends or self._ends_with_its_line(after, span)
-        ):
+        if self._section is not Category.CLINICAL and self._ends_before(after, span):
             self._section = Category.CLINICAL
         return self._section
 
@@ -97,15 +91,18 @@ class Sections:
                 category = Category.CLINICAL
         return None if category is None else (category, name.isupper())
 
-    def _ends_with_its_line(self, after: int, span: Span) -> bool:
-        """Return whether a title such as "HISTORY:" applies to its own line only.
+    def _ends_before(self, after: int, span: Span) -> bool:
+        """Return whether the section of a title such as "HISTORY:" ends before a sentence.
 
-        The last title of a report does so; and in a report of one line, to its own sentence:
-        "REASON: line placement. A left jugular catheter has been inserted. ...".
+        The last title of a report applies to its own line; and in a report of one line, to its own
+        sentence: "REASON: line placement. A left jugular catheter has been inserted. ...". What
+        follows "COMPARISON: None." in one line is read as findings, or by its own words.
         """
+        between = self._report[after : span.start]
+        if self._section in _ABOUT_THE_EXAMINATION and "\n" not in between:
+            return True
         if self._last_title >= after:
             return False
-        between = self._report[after : span.start]
         if "\n" in between:
             # A full line without a stop was wrapped, and its paragraph continues.
             end = after + between.index("\n")

@@ -23,7 +23,6 @@ from vlscore.metrics.judge.stated_changes import (
     may_be_one,
     may_state,
     names_by_change,
-    parts_or_concept,
     speaks_of,
     speaks_of_part,
     without_partner,
@@ -155,7 +154,9 @@ class ChangeErrors:
             change
             for change in (*lone_changes(report), *own)
             if not names_by_change(change)
-            or not speaks_of(other, parts_or_concept(change, report, tables) - {UNKNOWN}, tables)
+            or not speaks_of(
+                other, concepts_of(change, report, tables, with_topics=False) - {UNKNOWN}, tables
+            )
         ]
         for change, concept in without_partner(lone, report, other, tables):
             if not _is_charged_as_finding(change, report, other, tables):

@@ -224,20 +224,19 @@ def _concept_of(change: FindingChange, report: ReportStatements, tables: JudgeTa
 
 
 def concepts_of(
-    change: FindingChange, report: ReportStatements, tables: JudgeTables
+    change: FindingChange,
+    report: ReportStatements,
+    tables: JudgeTables,
+    *,
+    with_topics: bool = True,
 ) -> frozenset[str]:
-    """Return the concepts that a change is about: of a part, all that its normality denies."""
-    parts = tables.topics.get(change.topic, ())
-    return parts_or_concept(change, report, tables, parts)
+    """Return the concepts that a change is about: of a part, all that its normality denies.
 
-
-def parts_or_concept(
-    change: FindingChange, report: ReportStatements, tables: JudgeTables, parts: Iterable[str] = ()
-) -> frozenset[str]:
-    """Return the concept of a change; for parts of the chest, those that they deny when normal."""
+    Args: with_topics: whether findings in which the table of topics sees the part count, too.
+    """
     known = tables.of_observation
     if (concept := _concept_of(change, report, tables)) is not None:
         return frozenset((concept,))
-    parts = (change.topic, *parts)
+    parts = (change.topic, *(tables.topics.get(change.topic, ()) if with_topics else ()))
     denied = tables.lexicon.normal_of["normal"]
     return frozenset((*parts, *(known[name] for part in parts for name in denied.get(part, ()))))
