@@ -179,6 +179,25 @@ ANSWERED = [
     '<f label="Pneumothorax" value="absent"/><f label="Effusion" value="mild"/>'
     '<f label="Edema" value="absent"/>',
     "<pneumothorax>no</pneumothorax><pleural_effusion>yes</pleural_effusion><edema>no</edema>",
+    "findings: {pneumothorax: {present: false}, effusion: {present: true}, edema: {present: no}}",
+    "pneumothorax:\n  seen: no\neffusion:\n  seen: yes\n  side: left\nedema:\n  seen: no",
+    "- finding: Pneumothorax\n  status: absent\n- finding: Effusion\n  status: present\n"
+    "- finding: Edema\n  status: absent",
+    '{"observations": [{"label": "Pneumothorax", "value": 0}, {"label": "Effusion", "value": 1,'
+    ' "laterality": "right"}, {"label": "Edema", "value": 0}]}',
+    "Finding: Pneumothorax; Presence: negative\nFinding: Effusion; Presence: positive\n"
+    "Finding: Edema; Presence: negative",
+    "Finding(name='pneumothorax', present=False), Finding(name='effusion', present=True),"
+    " Finding(name='edema', present=False)",
+    'Here is it:\n```json\n{"Pneumothorax": false, "Effusion": true, "Edema": false}\n```',
+    '{"absent": ["pneumothorax", "edema"], "present": ["effusion"]}',
+    "Q: Pneumothorax? A: No. Q: Is there an effusion? A: Yes, small. Q: Any edema? A: None.",
+    "**Question 1:** Pneumothorax?\n**Answer:** No.\n**Question 2:** Effusion?\n**Answer:** Yes.\n"
+    "**Question 3:** Is there any edema?\n**Answer:** There is no edema.",
+    "OBX|1|CE|1^Pneumothorax^L||N^Negative^L|||F\nOBX|2|CE|2^Effusion^L||P^Positive^L|||F\n"
+    "OBX|3|CE|3^Edema^L||N^Negative^L|||F",
+    "MSH|^~\\&|RIS|A|||ORU^R01|7|P|2.5\rPID|1||77||DOE^J\rOBR|1|||1^CHEST^L||||||||Nodule?\r"
+    "OBX|1|TX|2^FINDINGS^L||No pneumothorax.\\.br\\Small effusion.||||||F\rNTE|1||No edema.",
 ]  # fmt: skip
 
 

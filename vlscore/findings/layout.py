@@ -192,12 +192,20 @@ class _LayoutReader:
                 continue
             first = least
             if cuts or at > _FARTHEST or not self._is_label(tokens[first:at]):
-                nearest = range(at - 1, max(least, at - _FARTHEST) - 1, -1)
-                first = next((p + 1 for p in nearest if tokens[p].form in _BETWEEN_LABELS), at)
+                nearest = range(at - 1, max(least - 1, at - _FARTHEST - 1, 0) - 1, -1)
+                first = next((p + 1 for p in nearest if self._parts(tokens[p:at])), at)
             if self._is_label(tokens[first:at], must_name=bool(cuts)):
                 cuts.append((first, at, at + 1))
                 least = at + 1
         return cuts
+
+    def _parts(self, tokens: Sequence[Token]) -> bool:
+        """Return whether a sign parts a label from what stands before: "Observations: edema: no"."""
+        sign, *label = tokens
+        if sign.form != ":":
+            return sign.form in _BETWEEN_LABELS
+        found = self._find(label)
+        return any(m.first == 0 for layer in NAMING for m in found.get(layer, ()))
 
     def _dashes(self, tokens: Sequence[Token]) -> list[_Cut]:
         """Return the one label before a dash, question mark, bracket or line of dots."""

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from vlscore.text.encodings import without_byte_numbers, without_rich_text
-from vlscore.text.stand_ins import BLANK, JOINER, LINE, line_end, shown_as
+from vlscore.text.records import without_keys, without_quotes, without_segments, without_turns
+from vlscore.text.stand_ins import BLANK, JOINER, line_end, shown_as
 from vlscore.text.tags import without_brackets, without_tags, without_thoughts
 
 # Each takes the line end behind it with it.
@@ -35,17 +36,6 @@ _ENTITY = re.compile(
 )
 _PIECE = re.compile(r"(?<=[^\W_]) ##(?=[^\W_])|(?<=[^\W_])@@ (?=[^\W_])")
 _TREEBANK = re.compile(r"-([LR])[RSC]B-", re.IGNORECASE)
-_OBJECT = re.compile(r"""\s*[\[{(]\s*["'].*["'\]}\w]\s*[\]})]\s*""", re.DOTALL)
-_QUOTED = re.compile(r"""\s*(?:"[^"]*"(?:\s*,\s*"[^"]*")+|'[^']*'(?:\s*,\s*'[^']*')+)\s*""")
-_STRING = re.compile(
-    r"""(?<![\w.])"((?:[^"\\]|\\.)*)"|(?<![\w.])'((?:[^'\\]|\\.|(?<=\w)'(?=\w))*)'|[{}\[\](),]"""
-)
-
-
-def _without_quotes(text: str) -> str:
-    """Return lines "key: value" for an object of JSON, and lines for a list of strings."""
-    is_quoted = _OBJECT.fullmatch(text) is not None or _QUOTED.fullmatch(text) is not None
-    return _STRING.sub(_unquoted, text) if is_quoted else text
 
 
 def _without_pieces(text: str) -> str:
@@ -76,17 +66,12 @@ def _entity(match: re.Match[str]) -> str:
     return match.group() if characters == f"&{name};" else shown_as(characters, match)
 
 
-def _unquoted(match: re.Match[str]) -> str:
-    if len(match.group()) == 1:
-        return LINE
-    return f" {match.group(1) or match.group(2) or ''} "
-
-
 #: Each step and the signs without which it finds nothing, in the order in which programs nest them.
 STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("\r",), partial(_RETURN.sub, line_end)),
+    (("OBX|", "NTE|", "MSH|"), without_segments),
     (("</", "<!--"), without_thoughts),
-    (('"', "'"), _without_quotes),
+    (('"', "'", "}"), without_quotes),
     (("\\",), without_rich_text),
     (("%", "=", "\\", ".+"), without_byte_numbers),
     (("\\",), partial(_LATEX_LINE.sub, line_end)),
@@ -101,4 +86,6 @@ STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("]",), without_brackets),
     (("&",), partial(_ENTITY.sub, _entity)),
     (("##", "@@", "B-", "b-"), _without_pieces),
+    ((":", "="), without_keys),
+    (("?",), without_turns),
 )

@@ -16,6 +16,7 @@ from vlscore.text.divided_words import with_whole_words
 from vlscore.text.encodings import without_misreading
 from vlscore.text.escapes import STEPS
 from vlscore.text.markdown import without_markdown
+from vlscore.text.records import may_have_records
 from vlscore.text.stand_ins import BLANK, CHARACTERS, JOINER
 
 
@@ -40,7 +41,11 @@ def plain_text(report: str) -> PlainText:
     """
     text = report if report.isascii() else without_misreading(report).translate(CHARACTERS)
     cuts: tuple[int, ...] = ()
-    if _ODD.search(text) is not None or any(sign in text for sign in _ODD_SIGNS):
+    if (
+        _ODD.search(text) is not None
+        or any(sign in text for sign in _ODD_SIGNS)
+        or may_have_records(text)
+    ):
         text = text.translate(CHARACTERS)
         for signs, replace in STEPS:
             if any(sign in text for sign in signs):

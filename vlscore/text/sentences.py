@@ -44,7 +44,7 @@ _BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
 # A short answer to a question ("Effusion? None."), which ends no sentence.
 _ANSWERS = any_of(WORDS.lines.answers)
 _ANSWER = re.compile(
-    rf"[ \t]*(?:{BOX_SIGN}|(?i:{_ANSWERS}|{any_of(WORDS.lines.denying)})(?=[ \t]*(?:[.,;\n]|$))"
+    rf"[ \t{JOINER}]*(?:{BOX_SIGN}|(?i:{_ANSWERS}|{any_of(WORDS.lines.denying)})(?=[ \t]*(?:[.,;\n]|$))"
     rf"|(?=[A-Z])(?i:(?!(?:{any_of(WORDS.lines.denying)})\b)(?:{_ANSWERS})\b))"
 )
 _LONGEST_QUESTION = 60

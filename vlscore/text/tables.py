@@ -52,6 +52,17 @@ class _Divided(NamedTuple):
     letters: tuple[str, ...]
 
 
+class _Keys(NamedTuple):
+    naming: tuple[str, ...]
+    stating: tuple[str, ...]
+    describing: tuple[str, ...]
+
+
+class _Turns(NamedTuple):
+    asking: tuple[str, ...]
+    answering: tuple[str, ...]
+
+
 class _TextTables(NamedTuple):
     """The tables of `english.toml`, all words in lower case."""
 
@@ -62,6 +73,8 @@ class _TextTables(NamedTuple):
     lines: _Lines
     sizes: _Sizes
     divided: _Divided
+    keys: _Keys
+    turns: _Turns
     tags: Mapping[str, frozenset[str]]
 
 

@@ -12,7 +12,7 @@ _TAG = re.compile(
     r"(?:<|&(?:amp;)*lt;)\s?(?P<close>/?)\s?(?P<name>[A-Za-z][\w:.-]{0,30}|0x0[AaDd]|\|[^|<>\n]{1,40}\|)"
     r"(?P<rest>(?:\s[^<>\n]{0,200}?)?)\s?/?\s?(?:>|&(?:amp;)*gt;)",
 )
-_TAGS = WORDS.tags
+_TAGS, _KEYS = WORDS.tags, WORDS.keys
 _NAMES = any_of(_TAGS["thought"])
 _THOUGHT = re.compile(
     rf"<({_NAMES})\b[^<>]*>.*?</\1>|<!--.*?-->|\A(?:(?!<(?:{_NAMES})\b).)*?</(?:{_NAMES})>",
@@ -24,7 +24,7 @@ _BRACKET = re.compile(r"\[\s?(?P<close>/?)(?P<name>[A-Za-z][A-Za-z &/]{1,30})\s?
 # The text of an element without others in it is the answer to its name, where it is short.
 _LEAF = re.compile(r"[^<>\n&]{1,60}(?:<|&(?:amp;)*lt;)/")
 _ATTRIBUTE = re.compile(
-    rf"\b(?:(?P<naming>{any_of(_TAGS['naming'])})|(?:{any_of(_TAGS['stating'])}))\s*=\s*"
+    rf"\b(?:(?P<naming>{any_of(_KEYS.naming)})|(?:{any_of(_KEYS.stating)}))\s*=\s*"
     r"(?P<quote>[\"'])(?P<words>[^<>\"']*)(?P=quote)",
     re.IGNORECASE,
 )
@@ -75,7 +75,7 @@ def _untagged(match: re.Match[str]) -> str:
         return line_end(match)
     if name not in _closed_tags(match.string):
         return match.group()
-    is_named = name not in _TAGS["naming"] | _TAGS["stating"] and not match["rest"]
+    is_named = name not in (*_KEYS.naming, *_KEYS.stating) and not match["rest"]
     is_label = is_named and _LEAF.match(match.string, match.end()) is not None
     return LINE + BLANK * (width - len(title) - 2) + title + ":" if is_label else line_end(match)
 

@@ -1,0 +1,147 @@
+"""Fields of records, and questions with their answers, as the lines "name: answer".
+
+Objects of JSON and YAML say of what they speak and what they say of it under keys ("name",
+"present"), messages of HL7 in fields, and models in turns ("Q: Pneumothorax? A: No.").
+"""
+
+import re
+
+from vlscore.text.stand_ins import BLANK, LINE
+from vlscore.text.tables import WORDS, any_of
+from vlscore.text.title_names import section_of_title
+
+_KEYS, _TURNS = WORDS.keys, WORDS.turns
+_DENYING = rf"(?:{any_of(WORDS.lines.denying)})(?![\w-]| \w)"
+_SHORT = rf"{_DENYING}|(?!(?:{any_of(WORDS.lines.denying)})\b)(?:{any_of(WORDS.lines.answers)})\b"
+
+# An object, or several strings, with signs between that part them.
+_OBJECT = re.compile(
+    r"""[\[{(]\s*["'\[{(].*["'\]}\w]\s*[\]})]|\{\s*\w[^{}\n:]{0,40}:.*\}""", re.DOTALL
+)
+_QUOTED = re.compile(r"""\s*(?:"[^"]*"(?:\s*,\s*"[^"]*")+|'[^']*'(?:\s*,\s*'[^']*')+)\s*""")
+_STRING = re.compile(
+    r"""(?<![\w.])"((?:[^"\\]|\\.)*)"|(?<![\w.])'((?:[^'\\]|\\.|(?<=\w)'(?=\w))*)'"""
+    r"""|[{}\[\]()]|,(?=\s*(?:["'\[{(]|\w[\w ]{0,40}:))|(?<=["'\]})]),"""
+)
+
+
+def without_quotes(text: str) -> str:
+    """Return lines "key: value" for an object of JSON or YAML, and lines for a list of strings."""
+    found = _QUOTED.fullmatch(text) or _OBJECT.search(text)
+    if found is None:
+        return text
+    start, end = found.span()
+    return text[:start] + _STRING.sub(_unquoted, text[start:end]) + text[end:]
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    if len(match.group()) == 1:
+        return LINE
+    return f" {match.group(1) or match.group(2) or ''} "
+
+
+_FIELD = re.compile(
+    rf"(?P<before>^|(?<=:)|[\n,;{{(\[|]|(?<!\S)[-*•](?=[ \t]))[\s,;{{(\[\"'|*•-]*"
+    rf"(?:(?P<naming>{any_of(_KEYS.naming)})|(?P<stating>{any_of(_KEYS.stating)})"
+    rf"|(?:{any_of(_KEYS.describing)}))[\"']?[ \t]*[:=]+[ \t]*(?=\S)"
+    r"(?P<value>[^\n,;\"'{}\[\]()|]*)[\"')]*",
+    re.IGNORECASE,
+)
+# Characters that hold a key, with signs around it.
+_LONGEST_KEY = 24
+_MARKING = frozenset((*_KEYS.stating, *_TURNS.answering))
+_ANSWER = re.compile(rf"(?:{_SHORT}|[01])(?![\w-]| \w)", re.IGNORECASE)
+
+
+def without_keys(text: str) -> str:
+    """Return lines "name: answer, side" for the fields of records.
+
+    >>> without_keys("- name: edema\\n  status: present\\n  side: left").split()
+    ['edema:', 'present,', 'left']
+    """
+    fields = list(_FIELD.finditer(text))
+    if not any(each["stating"] and _ANSWER.match(each["value"]) for each in fields):
+        return text
+    parts: list[str] = []
+    end, is_named = 0, False
+    for each in fields:
+        before = text[end : each.start()]
+        parts.append(before)
+        joint = LINE
+        if not each["naming"]:
+            has_label = (parts[-1].rstrip() or "".join(parts[-3:]).rstrip())[-1:] == ":"
+            joint = BLANK if has_label else ":" if is_named or before.strip() else ","
+        begin, end = each.span("value")
+        parts += [joint + BLANK * (begin - each.start() - 1), each["value"]]
+        parts.append(BLANK * (each.end() - end))
+        end, is_named = each.end(), bool(each["naming"])
+    return "".join(parts) + text[end:]
+
+
+def may_have_records(text: str) -> bool:
+    """Return whether a word before a colon is a key of records, or names who answers."""
+    if ":" not in text:
+        return False
+    words = (part[-_LONGEST_KEY:].split() for part in text.split(":")[:-1])
+    return any(found and found[-1].lower().strip("\"'{([,-*•|;") in _MARKING for found in words)
+
+
+_TURN = re.compile(
+    rf"(?:^|(?<=[\n.!?;|>]))(?P<asker>[\s*]*(?i:{any_of(_TURNS.asking)})[ \t]?\d*[ \t]?[:.)\]-]+"
+    rf"[\s*\"]*)?(?P<question>[^?\n]{{1,160}}\?)(?P<answerer>[\s*\"|]*"
+    rf"(?i:{any_of(_TURNS.answering)})[ \t]?\d*[ \t]?[:.)\]-]+[\s*]*)(?P<short>(?i:{_SHORT}))?"
+)
+
+
+def without_turns(text: str) -> str:
+    """Return questions right before their answers, without those that a sentence answers.
+
+    >>> without_turns("Q: Edema? A: No. Q: Is it clear? A: The lungs are clear.").split()
+    ['Edema?', 'No.', 'The', 'lungs', 'are', 'clear.']
+    """
+    return _TURN.sub(_untold, text)
+
+
+def _untold(match: re.Match[str]) -> str:
+    asker = match["asker"] or ""
+    shown = match["question"] if match["short"] else BLANK * len(match["question"])
+    lines = LINE + BLANK * (len(asker) - 1) if asker else ""
+    return lines + shown + BLANK * len(match["answerer"]) + (match["short"] or "")
+
+
+# A line end that a program wrote out may stand between segments.
+_SEGMENT = re.compile(
+    r"(?:^|(?<=\\[rn]))(?P<kind>[A-Z][A-Z\d]{2})\|(?:(?!\\[rn][A-Z][A-Z\d]{2}\|)[^\n])*",
+    re.MULTILINE,
+)
+_MESSAGE = re.compile(r"(?:^|(?<=\\[rn]))(?:MSH|OBX|OBR|NTE|PID)\|", re.MULTILINE)
+# The fields in which an observation has its name and its value, and a note its words.
+_SHOWN, _NAME = {"OBX": (3, 5), "NTE": (3,)}, 3
+_TEXTS = ("TX", "FT")
+
+
+def without_segments(text: str) -> str:
+    """Return what the observations and notes of a message of HL7 say, and nothing else of it.
+
+    >>> without_segments("OBX|1|CE|1^Edema||0^Absent|").split()
+    ['Edema:', 'Absent']
+    """
+    return _SEGMENT.sub(_unsegmented, text) if _MESSAGE.search(text) else text
+
+
+def _unsegmented(match: re.Match[str]) -> str:
+    kind, *fields = match.group().split("|")
+    shown = [BLANK * len(kind)]
+    wanted, sign = _SHOWN.get(kind, ()), BLANK
+    for at, field in enumerate(fields, start=1):
+        # Of a code ("1^Edema^L"), its name.
+        code, *names = field.split("^")
+        words = next(filter(None, names), code)
+        is_name = at == _NAME and len(wanted) > 1
+        is_text = is_name and fields[1] in _TEXTS and section_of_title(words) is None
+        before = BLANK * field.index(words)
+        shown.append(
+            sign + ("" if is_text or at not in wanted else before + words).ljust(len(field))
+        )
+        sign = ":" if is_name and not is_text else BLANK
+    return "".join(shown)
