@@ -5,6 +5,7 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import torch
 
@@ -39,6 +40,9 @@ def _toy() -> ToyEncoder:
 def expected(run_toy, tmp_path_factory):
     out = tmp_path_factory.mktemp("whole")
     run_toy(out, encoder=_toy(), augmentation="light", sentences="shuffled")
+    rows = pd.read_csv(out / "log.csv")
+    assert rows["step"].tolist() == list(range(1, 13))
+    assert rows["epoch"].tolist() == [epoch for epoch in range(1, 5) for _ in range(3)]
     return _digests(out)
 
 

@@ -110,6 +110,16 @@ def test_float_tiff_keeps_unit_range_and_scales_any_other(tmp_path: Path) -> Non
     bad = stored(tmp_path / "c.tiff", Image.fromarray(np.where(unit > 0.5, np.nan, unit)))
     with pytest.raises(UnreadableImage, match="not finite"):
         read_image(bad)
+    # One grey of the stated range may be accepted; one number beyond it has no range to be read in.
+    flat = stored(tmp_path / "d.tiff", Image.fromarray(np.full_like(unit, 0.5)))
+    with pytest.raises(UnreadableImage, match="every pixel has the same value"):
+        read_image(flat)
+    accepted = read_image(flat, ImagePolicy(other_modalities="accept"))
+    np.testing.assert_array_equal(accepted, np.full_like(unit, 0.5))
+    for beyond in (1.5, -0.5):
+        path = stored(tmp_path / "e.tiff", Image.fromarray(np.full_like(unit, beyond)))
+        with pytest.raises(UnreadableImage, match="every pixel has the value"):
+            read_image(path)
 
 
 def test_several_images_in_a_file_must_be_chosen_from(tmp_path: Path) -> None:

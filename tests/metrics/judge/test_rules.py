@@ -309,6 +309,9 @@ def test_quotes_are_the_words_of_the_reports():
 def test_an_omission_quotes_the_denial():
     (error,) = JUDGE.judge("No pneumothorax.", "Small pneumothorax.").errors
     assert error.candidate.words == "pneumothorax"
+    # A normal statement of the organ denies more than this finding, and is not quoted.
+    (error,) = JUDGE.judge("The heart is normal in size.", "Cardiomegaly.").errors
+    assert error.candidate is None
 
 
 def test_scores_by_hand():
