@@ -227,17 +227,19 @@ class StatedChanges:
                 in_list = False
                 continue
             between = self._unqualified(one, other)
-            behind = self._forms(other.span.end, shared.span.start)[-1:]
+            behind = self._forms(other.span.end, shared.span.start)
             said = self._forms(other.span.end, shared.span.end)
             is_of_all = not lists["of_all"].isdisjoint(said)
             # "Effusion with atelectasis, unchanged", "effusion with atelectasis has decreased"
-            is_of_both = behind == [","] or not lists["verbs_of_clauses"].isdisjoint(said[:1])
+            is_of_both = behind[-1:] == [","] or not lists["verbs_of_clauses"].isdisjoint(said[:1])
             with_ = is_of_both and not lists["with"].isdisjoint(between)
             joined = is_of_all or with_ or not lists["and"].isdisjoint(between)
             in_list = in_list or is_of_all
             joints = self._joints | lists["with"]
             in_list = (joined or (in_list and "," in between)) and joints.issuperset(between)
-            if in_list:
+            # "The opacity, which may be a pneumonia, has grown"
+            is_aside = between[:1] == behind[:1] == [","] and not joints.issuperset(between)
+            if in_list or is_aside:
                 yield Comparison(one.observation, TemporalChange(shared.value), shared.span, number)
 
     def _shared_behind(self) -> Iterator[Comparison]:

@@ -267,6 +267,10 @@ class _Frames:
                 between = behind
         if len(between) > _LONGEST_GAP:
             return True
+        if between[:1] == [","] and not self._grammar["asides"].isdisjoint(between[1:2]):
+            # "The heart, though still moderately enlarged, is smaller."
+            is_past = not self._grammar["past"].isdisjoint(between)
+            return is_past or not self._is_of_state(last + 2, first)
         if "," in between:
             at = first - between[::-1].index(",")
             said = {*range(at, first)}

@@ -210,6 +210,36 @@ SAME = [
     ),
     ("Left basal atelectasis has improved.", "Residual left basal atelectasis."),
     ("Four pleural drains, two on each side.", "Two right and two left chest tubes."),
+    # one device in several words, and two devices in one sentence
+    (
+        "Right jugular tunneled line in the SVC and a left IJ dialysis line in the right atrium.",
+        "Left jugular dialysis catheter, tip in the right atrium. Right IJ line ends in the SVC.",
+    ),
+    ("A dual-lumen ECMO cannula ends in the right atrium.", "ECMO cannula in the right atrium."),
+    (
+        "IVC cannula ends at the inferior cavoatrial junction.",
+        "IVC cannula, tip at the IVC right atrial junction.",
+    ),
+    (
+        "The side hole of the right drain is well within the thoracic cavity.",
+        "Right drain, its side port is in the pleural space.",
+    ),
+    ("ET tube is 2 cm above the carina; minimal withdrawal may help.", "The ETT is too low."),
+    # "both" of two findings; what has cleared in part; what is said in passing
+    (
+        "Right effusion and basal atelectasis, both essentially the same.",
+        "Unchanged right effusion and basal atelectasis.",
+    ),
+    ("Left basal consolidation has cleared substantially.", "Left base consolidation is better."),
+    (
+        "The heart, although still mildly enlarged, is smaller.",
+        "Mild cardiomegaly, but the heart has become smaller.",
+    ),
+    (
+        "The right opacity, compatible with contusion, has become denser.",
+        "Denser right opacity.",
+    ),
+    ("The stomach is no longer distended.", "Gastric distention has resolved."),
 ]
 
 
@@ -352,6 +382,12 @@ OTHER = [
     ),
     ("Right balloon pump above the aortic arch.", "Balloon pump in place.", ["false_finding"]),
     ("Right jugular line above the aortic arch.", "Right jugular line in place.", []),
+    # a line that is denied on its side
+    (
+        "Left jugular line in the SVC. Other devices unchanged.",
+        "Devices are unchanged except that the left jugular line has been removed.",
+        ["false_finding"],
+    ),
     # a consequence that is left out, and one that is invented
     (
         "Large left pneumothorax.",

@@ -58,7 +58,7 @@ class LoneStatements:
         covered: list[int] = []
         omitted: list[tuple[Statement, Severity]] = []
         for statement in sorted(matching.omitted, key=content_of):
-            denied = statement.observations & self._candidate.denied
+            denied = self._candidate.denied_of(statement)
             others = [other for other in right if other.place.may_be_near(statement.place)]
             names = self._names(((other, statement) for other in others), denied)
             exact = any(n.how is Naming.MORE_EXACT for n in names)
@@ -105,7 +105,7 @@ class LoneStatements:
     def _severity_if_false(self, statement: Statement, matching: Matching) -> Severity | None:
         """Return the severity of a statement without a partner; None where it is no error."""
         tables, reference = self._tables, self._reference
-        gone = statement.observations & reference.denied
+        gone = reference.denied_of(statement)
         others = [o for o in reference.statements if statement.place.may_be_near(o.place)]
         names = self._names(((statement, other) for other in others), gone)
         if any(n.how is Naming.SAME for n in names):

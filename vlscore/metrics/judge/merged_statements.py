@@ -86,21 +86,26 @@ def _is_of(
 ) -> bool:
     """Return whether a statement is a sign of another one, or its less exact name."""
     pair = one.concept, other.concept
-    if pair not in tables.signs or pair[::-1] in tables.signs:
-        return False
+    between = _between(one, other)
+    words, joints = between.of(text).strip(), marks_in(sentence, between, "joint")
+    # Parts of one noun phrase, with one word between them at most: "sclerotic osseous metastases".
+    is_phrase = not words or (not joints and words.replace("-", "").isalnum())
+    is_first = one.finding.span < other.finding.span
     if not (one.place.may_be(other.place) or one.place.holds(other.place)):
+        return False
+    if pair[::-1] in tables.signs:
+        return False
+    if is_phrase and is_first and all(tables.concepts[name].device for name in pair):
+        return True  # The last words of "right jugular dialysis catheter" name the device.
+    if pair not in tables.signs:
         return False
     if one.change and other.change and one.change.change is not other.change.change:
         return False  # "The opacity has improved, the effusion has not."
-    between = _between(one, other)
-    words, joints = between.of(text).strip(), marks_in(sentence, between, "joint")
     # An opacity with an effusion is two findings, an effusion with an opacity is one.
-    is_coarser, is_first = pair in tables.coarser, one.finding.span < other.finding.span
+    is_coarser = pair in tables.coarser
     joined = not is_first or "with" not in joints if is_coarser else "with" in joints
     if joined or "sign" in joints or _is_mask(joints, words):
         return True
-    # Parts of one noun phrase, with one word between them at most: "sclerotic osseous metastases".
-    is_phrase = not words or (not joints and words.replace("-", "").isalnum())
     return one.finding.span != other.finding.span and is_phrase
 
 
@@ -182,7 +187,7 @@ def _merge_device(
     if not tables.concepts[new.concept].device or new.place.sides or not stated:
         return False
     last = stated[-1]
-    is_near = last.finding.sentence >= sentence.index - 1
+    is_near = last.finding.sentence >= sentence.index - 1 and not opens_with(sentence, "another")
     if is_near and (new.concept, last.concept) in tables.coarser:
         stated[-1] = replace(as_one(last, new), concept=last.concept)
         return True

@@ -151,10 +151,10 @@ def match(
     ones, others = candidate.by_content, reference.by_content
     possible = []
     for i, one in enumerate(ones):
-        denied = one.observations & reference.denied
+        denied = reference.denied_of(one)
         for j, other in enumerate(others):
             named = naming_of(one, other, tables)
-            own = denied | (other.observations & candidate.denied)
+            own = denied | candidate.denied_of(other)
             if named is None or not may_be_meant(one, other, named.how, own):
                 continue
             if named.how is Naming.SAME or one.place.may_hold(other.place):

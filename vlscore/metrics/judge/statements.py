@@ -86,14 +86,24 @@ class ReportStatements:
         return sorted(self.statements, key=content_of)
 
     @cached_property
-    def denied(self) -> frozenset[str]:
-        """Return the observations that the report denies by name, and not of one side alone."""
-        return frozenset(
-            f.observation
+    def _denied(self) -> list[tuple[str, frozenset[str]]]:
+        """Return the observations that the report denies by name, and the sides that it names."""
+        return [
+            (
+                f.observation,
+                frozenset(f.sides if any(not a.inherited for a in f.on(Axis.SIDE)) else ()),
+            )
             for f in self.findings
-            if f.polarity is Polarity.NEGATIVE
-            and not f.normal
-            and all(a.inherited for a in f.on(Axis.SIDE))
+            if f.polarity is Polarity.NEGATIVE and not f.normal
+        ]
+
+    def denied_of(self, statement: Statement) -> frozenset[str]:
+        """Return the observations of a statement that the report denies by name at its sides."""
+        return frozenset(
+            name
+            for name, sides in self._denied
+            if name in statement.observations
+            and (not sides or sides >= statement.place.sides > frozenset())
         )
 
 
