@@ -11,9 +11,8 @@ from vlscore.metrics import (
     Scorer,
     find_metric,
     find_metrics,
-    preset_columns,
-    preset_notes,
     presets_in,
+    read_presets,
 )
 
 
@@ -49,12 +48,12 @@ def test_metrics_that_cannot_run_are_left_out_and_named(monkeypatch):
     names = "rexrank,rouge-l"
     found = find_metrics(names)
     assert [metric.name for metric in found] == ["bleu-2", "rouge-l"]
-    notes = preset_notes(names)
+    _, notes, columns = read_presets(names)
     assert "Left out: 1/FineRadScore" in notes[0]
     assert "Section: reference=findings,candidate=all" in notes[0]
     for name in ("radcliq-v1", "bert-score", "chexbert-similarity", "radgraph-f1", "green"):
         assert any(note.startswith(f"rexrank: {name}") for note in notes[1:])
-    assert preset_columns(names) == ("bleu-2(smoothing=floor,tokens=cxr).mean", "rouge-l")
+    assert columns == ("bleu-2(smoothing=floor,tokens=cxr).mean", "rouge-l")
 
 
 def test_the_section_of_a_preset_is_used_unless_another_is_named():

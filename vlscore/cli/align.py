@@ -57,13 +57,11 @@ class RatedTextOptions(RatingOptions):
 
     def _read(self, path: str | Path, needs: set[str]) -> "StudyTable":
         """Return a table whose columns are renamed like those of RATINGS."""
-        from vlscore.data import ColumnNames, open_studies
+        from vlscore.data import open_studies
 
         pairs = (each.partition("=") for each in self.rename)
         names = {role: name for role, _, name in pairs if role in {"id", "view", *needs}}
-        return open_studies(
-            path, needs=needs, image_root=self.image_root, columns=ColumnNames(**names)
-        )
+        return open_studies(path, needs=needs, image_root=self.image_root, columns=names)
 
 
 def align(

@@ -17,7 +17,6 @@ from vlscore.cli.shared import (
     Seed,
     Table,
     TableOptions,
-    column_names,
     described,
     options,
     renamed,
@@ -72,7 +71,7 @@ def make(
     from vlscore.evaluation import audit_make, open_audited
 
     opened = open_audited(table.opened(studies))
-    with row_progress(opened.count(), "altering", output.is_silent, out=out) as on_progress:
+    with row_progress(opened.count, "altering", output.is_silent, out=out) as on_progress:
         made = audit_make(
             opened,
             out,
@@ -133,7 +132,7 @@ def read(
         films,
         reports,
         out,
-        columns=column_names(**renamed(rename, "id", "candidate")),
+        columns=renamed(rename, "id", "candidate"),
         figure=figure,
         seed=seed,
         overwrite=output.overwrite,

@@ -56,7 +56,7 @@ def calibrate(
         read_card(weights)
     opened = table.opened(studies)
     embedder = encoding.embedder()
-    with row_progress(opened.count(), "embedding", quiet=output.is_silent) as on_progress:
+    with row_progress(opened.count, "embedding", quiet=output.is_silent) as on_progress:
         found = calibrate(
             embedder,
             opened,

@@ -100,7 +100,7 @@ def evaluate(
             raise InvalidSetting("--embeddings needs no cluster: leave --engine ray out")
         scorer = encoding.scorer(chosen, vectors=embeddings)
         embedder = scorer.embedder
-        with row_progress(opened.count(), quiet=output.is_silent, embedder=embedder) as on_progress:
+        with row_progress(opened.count, quiet=output.is_silent, embedder=embedder) as on_progress:
             result = run(
                 opened,
                 out,

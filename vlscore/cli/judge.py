@@ -18,7 +18,6 @@ from vlscore.cli.shared import (
     Rename,
     Section,
     Table,
-    column_names,
     options,
     renamed,
 )
@@ -139,9 +138,7 @@ def judge(
         if encoding.comparisons is not None:
             raise InvalidSetting("--comparisons is an option of the judge by rules: leave it out")
         echo(f"reports go to {judged_by.model}", err=True)
-    opened = open_studies(
-        studies, needs=(), image_root=image_root, columns=column_names(**columns), limit=limit
-    )
+    opened = open_studies(studies, needs=(), image_root=image_root, columns=columns, limit=limit)
     total = opened.count()
     if total is not None and evidence is not None:
         total *= 2  # images are read first

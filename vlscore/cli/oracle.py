@@ -82,7 +82,7 @@ def oracle(
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with row_progress(
-            opened.count(), "searching", quiet=output.is_silent, embedder=embedder
+            opened.count, "searching", quiet=output.is_silent, embedder=embedder
         ) as on_progress:
             result = run(
                 opened,

@@ -5,12 +5,13 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from vlscore.core import printable
 from vlscore.errors import Failure
 
 if TYPE_CHECKING:
+    from vlscore.cli.shared import OutputOptions
     from vlscore.embedding import StudyEmbedder
     from vlscore.stats import Result, TextTable
 
@@ -60,14 +61,13 @@ def print_encoder_warning(embedder: "StudyEmbedder | None") -> None:
         )
 
 
-def print_precision_note(embedder: "StudyEmbedder | None") -> None:
+def print_precision_note(embedder: "StudyEmbedder") -> None:
     """Say, before the work begins, where the precision asked for is no gain on this machine."""
-    if embedder is not None:
-        from vlscore.encoders import why_slow
+    from vlscore.encoders import why_slow
 
-        reason = why_slow(embedder.precision, embedder.device)
-        if reason is not None:
-            echo(f"note: {reason}", err=True)
+    reason = why_slow(embedder.precision, embedder.device)
+    if reason is not None:
+        echo(f"note: {reason}", err=True)
 
 
 def print_json(content: object) -> None:
@@ -175,22 +175,9 @@ def show_tables(
             echo(f"{' and '.join(more)}: {rest}")
 
 
-class OutputSettings(Protocol):
-    """What `show` reads of `OutputOptions`, whose file imports this one."""
-
-    @property
-    def report(self) -> bool: ...
-    @property
-    def keep_going(self) -> bool: ...
-    @property
-    def quiet(self) -> bool: ...
-    @property
-    def as_json(self) -> bool: ...
-
-
 def show(
     result: "Result",
-    options: OutputSettings,
+    options: "OutputOptions",
     plural: str = "rows could not be used",
     singular: str | None = None,
     *,
@@ -240,7 +227,7 @@ def show(
 
         page = report(result.folder, table=studies)
         print_notes(page.notes)
-        if not (options.quiet or options.as_json):
+        if not options.is_silent:
             echo(f"wrote {page.path}")
     end_with(failed, options.keep_going)
 

@@ -25,7 +25,7 @@ _LOG_PAUSE = 30.0
 
 @contextlib.contextmanager
 def row_progress(
-    total: int | None,
+    total: int | Callable[[], int | None] | None,
     what: str = "scoring",
     quiet: bool = False,
     embedder: "StudyEmbedder | None" = None,
@@ -34,7 +34,7 @@ def row_progress(
     """Show progress on stderr with rate and time left; yields what to call with (done, failed).
 
     Args:
-        total: rows, where known.
+        total: rows, where known; or what counts them, which is not called for nothing.
         what: is being done, as in "embedding".
         quiet: show nothing.
         embedder: whose share from the cache every line says, as in "cache: 80% of images".
@@ -42,7 +42,8 @@ def row_progress(
             complete or not at all.
     """
     with phase_progress(quiet, embedder, unit=" rows", out=out) as begin:
-        yield begin(what, total)
+        count = None if quiet else total() if callable(total) else total
+        yield begin(what, count)
 
 
 @contextlib.contextmanager

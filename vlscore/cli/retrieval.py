@@ -41,7 +41,7 @@ def retrieval(
     with contextlib.ExitStack() as stack:
         folder = out or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         with row_progress(
-            opened.count(), "embedding", quiet=output.is_silent, embedder=embedder
+            opened.count, "embedding", quiet=output.is_silent, embedder=embedder
         ) as on_progress:
             result = compute_retrieval(
                 opened,

@@ -25,7 +25,7 @@ from vlscore.core import split_names, usable_cores
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from vlscore.data import ColumnNames, StudyTable, TextPolicy
+    from vlscore.data import StudyTable, TextPolicy
     from vlscore.embedding import StudyEmbedder
     from vlscore.evaluation import RatedPairs
     from vlscore.metrics import Scorer
@@ -187,9 +187,9 @@ class TableOptions:
     rename: Rename = ()
     limit: Limit = None
 
-    def columns(self, *roles: str) -> "ColumnNames":
+    def columns(self, *roles: str) -> dict[str, str]:
         """Return the columns of these roles, such as "image"; of all five without roles."""
-        return column_names(**renamed(self.rename, *(roles or STUDY)))
+        return renamed(self.rename, *(roles or STUDY))
 
     def opened(
         self, path: Path, *roles: str, needs: Collection[str] = (), limited: bool = True
@@ -280,7 +280,7 @@ class EncoderOptions:
             scorer = Scorer(
                 source, metrics=metrics, C=self.C, comparisons=self.comparisons, **settings
             )
-        if not quiet:
+        if scorer.embedder is not None and not quiet:
             print_precision_note(scorer.embedder)
         return scorer
 
@@ -421,18 +421,10 @@ def renamed(rename: Sequence[str], *roles: str) -> dict[str, str]:
     return found
 
 
-def columns_and_patient(rename: Sequence[str], *roles: str) -> "tuple[ColumnNames, str | None]":
+def columns_and_patient(rename: Sequence[str], *roles: str) -> tuple[dict[str, str], str | None]:
     """Return the columns of these roles, and that of the patients; None where none is named."""
     columns = renamed(rename, *roles, "patient")
-    patient = columns.pop("patient", None)
-    return column_names(**columns), patient
-
-
-def column_names(**names: str) -> "ColumnNames":
-    """Return the names of a table's columns."""
-    from vlscore.data import ColumnNames
-
-    return ColumnNames(**names)
+    return columns, columns.pop("patient", None)
 
 
 def worker_count(workers: int | None) -> int:

@@ -31,6 +31,7 @@ class Registry(Generic[Member]):
         noun: word for a member in messages, as in "encoder".
         group: group of entry points, as in "vlscore.encoders"; None if users cannot add members.
         check: function that raises InvalidSetting for an object that is no member of the family.
+        made: function that returns what `find` returns of a member, such as an object of a class.
         listed_by: command that lists all members, as in "vlscore encoders". The message about an
             unknown name then names it; without it, the message lists all members.
 
@@ -49,9 +50,10 @@ class Registry(Generic[Member]):
         *,
         group: str | None = None,
         check: Callable[[Any], None] = lambda member: None,
+        made: Callable[[Any], Member] = lambda member: member,
         listed_by: str | None = None,
     ) -> None:
-        self._noun, self._group, self._check = noun, group, check
+        self._noun, self._group, self._check, self._made = noun, group, check, made
         self._listed_by = listed_by
         self._members: dict[str, Member | str] = {}
         self._plain: dict[str, str] = {}
@@ -95,7 +97,7 @@ class Registry(Generic[Member]):
         del self._members[known]
         self._plain = {key: holder for key, holder in self._plain.items() if holder != known}
 
-    def find(self, name: "str | Member") -> Member:
+    def find(self, name: "str | Member | type[Any]") -> Member:
         """Return the member of that name, or the object itself.
 
         Raises: UnknownName with similar names; InvalidSetting for an object, or a
@@ -103,20 +105,17 @@ class Registry(Generic[Member]):
         """
         if not isinstance(name, str):
             self._check(name)
-            return name
+            return self._made(name)
         try:
             known = self.name_of(name)
         except UnknownName:
             if _TARGET.fullmatch(name.strip()) is None:
                 raise
-            member: Member = self._imported(name.strip())
-            return member
+            return self._made(self._imported(name.strip()))
         found = self._members[known]
         if isinstance(found, str):
-            member = self._imported(found)
-            self._members[known] = member
-            return member
-        return found
+            found = self._members[known] = self._imported(found)
+        return self._made(found)
 
     def name_of(self, name: str) -> str:
         """Return the registered name of a name or alias in any spelling. Raises: UnknownName."""

@@ -1,13 +1,13 @@
 """Studies and reports as plain data: what the rows of a table become."""
 
 from collections.abc import Mapping, Set
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from vlscore.data.cells import looks_listed, looks_missing
 from vlscore.data.reports import TextPolicy, select, select_from_parts
-from vlscore.errors import InvalidReport
+from vlscore.errors import InvalidReport, InvalidSetting
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,16 @@ class ColumnNames:
     reference: str = "reference"
     candidate: str = "candidate"
     view: str = "view"
+
+    @classmethod
+    def named(cls, columns: "ColumnNames | Mapping[str, str] | None") -> "ColumnNames":
+        """Return the names, of which a mapping has those that differ. Raises: InvalidSetting."""
+        if isinstance(columns, ColumnNames):
+            return columns
+        known = [field.name for field in fields(cls)]
+        if unknown := sorted(set(columns or {}) - set(known)):
+            raise InvalidSetting(f"a study has {', '.join(known)}; not {', '.join(unknown)}")
+        return cls(**(columns or {}))
 
     def to_dict(self) -> dict[str, str]:
         """Return role -> name of the column."""

@@ -4,7 +4,7 @@ import contextlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -326,7 +326,7 @@ def open_studies(
         InvalidSetting: `image_root` is no folder, a role is unknown, or `limit` is below 1.
     """
     path = Path(path)
-    names, found = _column_names(columns), _columns_found(path)
+    names, found = ColumnNames.named(columns), _columns_found(path)
     opened = StudyTable(
         path=path,
         found=tuple(found),
@@ -415,15 +415,6 @@ def checked_limit(limit: int | None) -> int | None:
     if limit is not None and limit < 1:
         raise InvalidSetting(f"limit must be a number of rows, at least 1, not {limit}")
     return limit
-
-
-def _column_names(columns: ColumnNames | Mapping[str, str] | None) -> ColumnNames:
-    if isinstance(columns, ColumnNames):
-        return columns
-    known = [field.name for field in fields(ColumnNames)]
-    if unknown := sorted(set(columns or {}) - set(known)):
-        raise InvalidSetting(f"a study has {', '.join(known)}; not {', '.join(unknown)}")
-    return ColumnNames(**(columns or {}))
 
 
 def _columns_found(path: Path) -> list[str]:

@@ -87,11 +87,9 @@ from .registry import find_metrics as find_metrics
 from .registry import metric_from_file as metric_from_file
 from .registry import named_as_in_papers as named_as_in_papers
 from .registry import paper_name as paper_name
-from .registry import preset_columns as preset_columns
 from .registry import preset_named as preset_named
-from .registry import preset_notes as preset_notes
-from .registry import preset_section as preset_section
 from .registry import presets_in as presets_in
+from .registry import read_presets as read_presets
 from .registry import register as register
 from .scorer import DEFAULT_METRIC as DEFAULT_METRIC
 from .scorer import Scorer as Scorer

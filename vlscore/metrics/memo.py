@@ -6,13 +6,22 @@
 """
 
 import json
+import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import lru_cache, wraps
+from functools import cached_property, lru_cache, wraps
 from pathlib import Path
 from threading import RLock
 from typing import Any, ParamSpec, TypeVar
 
-from vlscore.core import Cache, LRUCache, __version__, file_digest, libraries, text_digest
+from vlscore.core import (
+    Cache,
+    LRUCache,
+    __version__,
+    file_digest,
+    libraries,
+    open_cache,
+    text_digest,
+)
 
 # A report, or the texts of a pair.
 Input = str | tuple[str, ...]
@@ -29,18 +38,22 @@ _AT_ONCE = 512
 class Memo:
     """Memory of what is read in reports, shared by all metrics of this process.
 
-    Args: cache: cache on disk; None: nothing is stored between runs.
+    Args: cache: cache on disk, as `open_cache` takes it; False: nothing is stored between runs.
 
     Attributes:
-        cache: that cache.
         reports_annotated: number of distinct reports that went through a network.
         annotations_from_cache: number of distinct reports whose annotation was in the cache.
     """
 
-    def __init__(self, cache: Cache | None = None) -> None:
-        self.cache = cache
+    def __init__(self, cache: Cache | bool | str | os.PathLike[str] = False) -> None:
+        self._setting = cache
         self.reports_annotated = 0
         self.annotations_from_cache = 0
+
+    @cached_property
+    def cache(self) -> Cache | None:
+        """The cache on disk, opened at its first use; None for no cache."""
+        return open_cache(self._setting)
 
     def to_dict(self) -> dict[str, int]:
         """Return the counts by name."""

@@ -5,6 +5,7 @@ before anything is computed, and passes the same rows to every metric. `compute`
 for reports that are in memory.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
@@ -48,7 +49,7 @@ class Plan:
         metrics: names, as in "bleu-4(smoothing=exp)", separated by commas or in a list; or Metrics.
         text: the text policy that was applied to all texts, as printed in signatures; None if
             texts are unchanged.
-        cache: cache on disk for what networks read in reports; None: no cache.
+        cache: cache on disk for what networks read in reports, as `open_cache` takes it.
 
     Attributes:
         memo: memory of what is read in texts, with counts of its use.
@@ -62,7 +63,11 @@ class Plan:
     """
 
     def __init__(
-        self, metrics: Any, *, text: str | None = None, cache: Cache | None = None
+        self,
+        metrics: Any,
+        *,
+        text: str | None = None,
+        cache: Cache | bool | str | os.PathLike[str] = False,
     ) -> None:
         self.metrics = find_metrics(metrics)
         self._inputs: dict[Metric, tuple[Metric, ...]] = {}

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from vlscore.core import Registry, plain_name, registered_name, split_call, split_names
 from vlscore.errors import InvalidSetting
@@ -86,15 +86,6 @@ COMPOSITE_PREFIX = "composite:"
 _VALUE = re.compile(r"([\w+-]+)(\(.*\))?(?:\.([\w-]+))?")
 
 
-class _Metrics(Registry[Metric]):
-    """Registry that makes a metric of its class: with the defaults of all parameters."""
-
-    def find(self, name: str | Metric) -> Metric:
-        found: Any = super().find(name)
-        metric: Metric = found() if isinstance(found, type) else found
-        return metric
-
-
 def _check(member: Any) -> None:
     kind = member if isinstance(member, type) else type(member)
     if not issubclass(kind, Metric) or not kind.name:
@@ -104,7 +95,14 @@ def _check(member: Any) -> None:
         )
 
 
-METRICS = _Metrics("metric", group="vlscore.metrics", check=_check, listed_by="vlscore metrics")
+METRICS = Registry[Metric](
+    "metric",
+    group="vlscore.metrics",
+    check=_check,
+    # Of its class, the metric with the defaults of all parameters.
+    made=lambda member: member() if isinstance(member, type) else member,
+    listed_by="vlscore metrics",
+)
 for _name, _target in _MEMBERS.items():
     METRICS.register(f"vlscore.metrics.library.{_target}", _name)
 
@@ -116,7 +114,6 @@ def register(metric: Member, *, aliases: tuple[str, ...] = ()) -> Member:
 
     Raises: InvalidSetting if the name is taken, or it is no metric.
     """
-    _check(metric)
     METRICS.register(metric, aliases=aliases)  # type: ignore[arg-type]
     return metric
 
@@ -253,10 +250,37 @@ def preset_named(name: str) -> Preset:
     return PRESETS[plain_name(name)]
 
 
-def preset_notes(names: Any) -> tuple[str, ...]:
-    """Return what a user must know of each preset among names of metrics, one sentence each."""
+class PresetFacts(NamedTuple):
+    """What the presets among names of metrics say.
+
+    Attributes:
+        section: of the reports; None without a preset.
+        notes: what a user must know of each, one sentence each.
+        columns: of a table of systems; empty without a preset. A metric named with the preset has
+            its primary number.
+    """
+
+    section: str | None = None
+    notes: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+def read_presets(names: Any, *, sections_may_differ: bool = False) -> PresetFacts:
+    """Return what the presets among names of metrics say.
+
+    Raises: InvalidSetting for presets of different sections, unless these do not count.
+    """
+    presets = presets_in(names)
+    if not presets:
+        return PresetFacts()
+    sections = sorted({preset_named(name).section for name in presets})
+    if len(sections) > 1 and not sections_may_differ:
+        raise InvalidSetting(
+            f"the presets score different sections: {', '.join(sections)}; name one with "
+            "--section (Python: text_policy=)"
+        )
     notes = []
-    for name, metrics in presets_in(names).items():
+    for name, metrics in presets.items():
         preset = preset_named(name)
         notes.append(
             f"{name}: {preset.description} ({preset.source}). Section: {preset.section}, unless "
@@ -267,37 +291,12 @@ def preset_notes(names: Any) -> tuple[str, ...]:
             for metric in metrics
             if (reason := metric.missing()) is not None
         ]
-    return tuple(notes)
-
-
-def preset_columns(names: Any) -> tuple[str, ...]:
-    """Return the columns of a table of systems where a preset is among names of metrics, else none.
-
-    A metric named with the preset has its primary number.
-    """
-    presets = presets_in(names)
-    if not presets:
-        return ()
     of_presets = {metric: numbers for each in presets.values() for metric, numbers in each.items()}
-    found: list[str] = []
+    columns: list[str] = []
     for metric in find_metrics(names):
         numbers = of_presets.get(metric)
-        found += [str(metric)] if numbers is None else [column_of(metric, n) for n in numbers]
-    return tuple(found)
-
-
-def preset_section(names: Any) -> str | None:
-    """Return the section of the presets among names of metrics; None without a preset.
-
-    Raises: InvalidSetting for presets of different sections.
-    """
-    found = {preset_named(name).section for name in presets_in(names)}
-    if len(found) > 1:
-        raise InvalidSetting(
-            f"the presets score different sections: {', '.join(sorted(found))}; name one with "
-            "--section (Python: text_policy=)"
-        )
-    return min(found, default=None)
+        columns += [str(metric)] if numbers is None else [column_of(metric, n) for n in numbers]
+    return PresetFacts(sections[0], tuple(notes), tuple(columns))
 
 
 def _preset(name: str) -> dict[Metric, tuple[str, ...]] | None:

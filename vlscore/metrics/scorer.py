@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from numpy.typing import NDArray
 
-from vlscore.core import Cache, Signature, open_cache, warn_caller
+from vlscore.core import Cache, Signature, warn_caller
 from vlscore.data import (
     ImagePolicy,
     StudyTable,
@@ -24,12 +24,7 @@ from vlscore.metrics.batch import Batch, EmbeddingTriples
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.others import drawn_others, has_percentile, percentiles
 from vlscore.metrics.plan import Plan
-from vlscore.metrics.registry import (
-    find_metrics,
-    preset_columns,
-    preset_notes,
-    preset_section,
-)
+from vlscore.metrics.registry import find_metrics, read_presets
 from vlscore.metrics.scores import Score, ScoreTable, geometry
 from vlscore.metrics.stored_vectors import VECTOR_FILES
 
@@ -107,18 +102,17 @@ class Scorer(Plan):
     ) -> None:
         if unknown := set(options) - set(EmbedderOptions.__annotations__):
             raise TypeError(f"Scorer has no argument {', '.join(sorted(unknown))}")
-        if text_policy is None:
-            text_policy = preset_section(metrics)
-        self.text_policy = TextPolicy.named(text_policy)
-        self.preset_notes, self.preset_columns = preset_notes(metrics), preset_columns(metrics)
+        section, self.preset_notes, self.preset_columns = read_presets(
+            metrics, sections_may_differ=text_policy is not None
+        )
+        self.text_policy = TextPolicy.named(section if text_policy is None else text_policy)
         self.vectors = encoder if isinstance(encoder, EmbeddingTriples) else None
         embedder: Any = None
         if not (encoder is None or self.vectors or isinstance(encoder, str)):
             from vlscore.embedding import StudyEmbedder
 
             embedder = encoder if isinstance(encoder, StudyEmbedder) else None
-        own = open_cache(options.get("cache", True)) if embedder is None else None
-        cache = own if embedder is None else embedder.cache
+        cache = options.get("cache", True) if embedder is None else embedder.cache or False
         super().__init__(
             _chosen(metrics, C, comparisons), text=self.text_policy.signature(), cache=cache
         )

@@ -61,13 +61,6 @@ def _check(kind: Any) -> None:
         )
 
 
-class _Kinds(Registry[Kind]):
-    """Registry that makes an object of a member that is a class, as entry points name them."""
-
-    def find(self, name: AnyKind) -> Kind:
-        return _made(super().find(name))  # type: ignore[arg-type]
-
-
 @cache
 def _made(kind: Any) -> Kind:
     """Return the kind itself; of a class, always the same object."""
@@ -83,10 +76,12 @@ def _made(kind: Any) -> Kind:
     return made
 
 
-KINDS = _Kinds(
+KINDS = Registry[Kind](
     "kind of perturbation",
     group="vlscore.kinds",
     check=_check,
+    # Entry points may name classes.
+    made=_made,
     listed_by="vlscore perturb --list-kinds",
 )
 

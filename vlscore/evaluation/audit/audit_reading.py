@@ -64,7 +64,7 @@ def audit_read(
     reports: Sequence[str | Path],
     out: str | Path,
     *,
-    columns: ColumnNames | None = None,
+    columns: ColumnNames | Mapping[str, str] | None = None,
     figure: str | None = None,
     seed: int = 0,
     overwrite: bool = False,
@@ -97,7 +97,7 @@ def audit_read(
         "command": "audit read",
         "films": run.digests[KEY],
         "reports": {name: table.sha256 for name, table in tables.items()},
-        "columns": (columns or ColumnNames()).to_dict(),
+        "columns": ColumnNames.named(columns).to_dict(),
         "figure": figure,
         "seed": seed,
     }

@@ -40,7 +40,7 @@ class Source:
 
 def open_sources(
     systems: Sequence[str | Path | Source],
-    columns: ColumnNames | None = None,
+    columns: ColumnNames | Mapping[str, str] | None = None,
     own_columns: Mapping[str, Mapping[str, str]] | None = None,
     limit: int | None = None,
 ) -> tuple[Source, ...]:
@@ -76,7 +76,7 @@ def open_sources(
         else _opened(
             name,
             split_name(each)[1],
-            replace(columns or ColumnNames(), **own_columns.get(name, {})),
+            replace(ColumnNames.named(columns), **own_columns.get(name, {})),
         )
         for name, each in zip(names, systems, strict=True)
     )
