@@ -212,25 +212,33 @@ def views_of(value: Any, count: int, column: str) -> tuple[str | None, ...] | No
 
 
 def check_encodable(values: Sequence[Any], column: str) -> None:
-    """Raise InvalidStudy if a text (or a text in a list) cannot be encoded as UTF-8."""
+    """Raise InvalidStudy if a text (or a text in a list) cannot be encoded as UTF-8.
+
+    For cells of unknown content; the functions that read ids, texts and names check them, too.
+    """
     for value in values:
         if isinstance(value, list):
             check_encodable(value, column)
-        elif isinstance(value, str) and not is_encodable(value):
-            raise InvalidStudy(
-                f'column "{column}" holds bytes that are not UTF-8, or half a surrogate pair: save '
-                "the file as UTF-8"
-            )
+        elif isinstance(value, str):
+            _decoded(value, column)
 
 
 def _decoded(value: Any, column: str) -> Any:
-    """Decode bytes, because parquet files of some programs hold their texts as bytes."""
-    if not isinstance(value, bytes):
-        return value
+    """Return a cell, decoded: parquet files of some programs hold their texts as bytes.
+
+    Raises: InvalidStudy if it cannot be decoded, or is a text that cannot be encoded.
+    """
     try:
-        return value.decode("utf-8")
+        if isinstance(value, str):
+            value.encode("utf-8")
+        return value.decode("utf-8") if isinstance(value, bytes) else value
     except UnicodeDecodeError:
         raise InvalidStudy(f'column "{column}" holds bytes that are not UTF-8') from None
+    except UnicodeEncodeError:
+        raise InvalidStudy(
+            f'column "{column}" holds bytes that are not UTF-8, or half a surrogate pair: save '
+            "the file as UTF-8"
+        ) from None
 
 
 def _texts_of(value: Any, column: str) -> list[str]:

@@ -115,7 +115,6 @@ class Table(ABC, Generic[Row]):
             return Failure(number, "", _printable(record))
         id = None
         try:
-            check_encodable([record.get(self.id_column)], self.id_column)
             id = id_of(record.get(self.id_column), self.id_column)
             return self._made(str(number) if id is None else id, number, record)
         except InvalidStudy as error:
@@ -455,7 +454,6 @@ def _how_to_name(*roles: str) -> str:
 def _text(record: Record, column: str) -> str | None:
     if column not in record:
         raise InvalidStudy(f'column "{column}" is absent')
-    check_encodable([record[column]], column)
     return text_of(record[column], column)
 
 

@@ -62,7 +62,7 @@ def projection(view: str | None) -> Projection:
     >>> projection("postero-anterior"), projection("Cross-table lateral"), projection("other")
     ('frontal', 'lateral', 'unknown')
     """
-    found = view_in_words(view or "")
+    found = view_in_words(view) if view else None
     if found is None:
         return "unknown"
     return "lateral" if found == "LATERAL" else "frontal"
