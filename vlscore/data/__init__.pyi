@@ -67,6 +67,7 @@ from .study import ColumnNames as ColumnNames
 from .study import Report as Report
 from .study import Study as Study
 from .study import check_texts as check_texts
+from .study import texts_by_role as texts_by_role
 from .study_tables import ReportTable as ReportTable
 from .study_tables import StudyTable as StudyTable
 from .study_tables import as_table as as_table

@@ -1,13 +1,13 @@
 """Studies and reports as plain data: what the rows of a table become."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from vlscore.data.cells import looks_listed, looks_missing
 from vlscore.data.reports import TextPolicy, select, select_from_parts
-from vlscore.errors import InvalidReport, InvalidSetting
+from vlscore.errors import Failure, InvalidReport, InvalidSetting
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,15 @@ class Study:
         if candidate is not None:
             candidate = select(candidate, policy, role="candidate")
         return replace(self, reference=reference, candidate=candidate, parts=None)
+
+
+def texts_by_role(rows: Iterable[Study | Failure]) -> dict[str, list[str | None]]:
+    """Return the "references" and the "candidates" of the rows that can be used."""
+    studies = [row for row in rows if isinstance(row, Study)]
+    return {
+        "references": [study.reference for study in studies],
+        "candidates": [study.candidate for study in studies],
+    }
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from vlscore.claims import claims_of, evidence_digest, read_evidence
 from vlscore.core import OnProgress, __version__, frame, json_line, no_progress
-from vlscore.data import Study, StudyTable, TextPolicy, as_table
+from vlscore.data import Study, StudyTable, TextPolicy, as_table, texts_by_role
 from vlscore.errors import Failure, InvalidReport, InvalidSetting, InvalidStudy
+from vlscore.evaluation.judgement_tables import IMAGE_RATING, SCORES, judgement_frames
 from vlscore.findings import language_notes
 from vlscore.metrics import (
-    CANDIDATE,
-    NOBODY,
-    REFERENCE,
-    SEVERITIES,
     TRUST,
     AnswerCounts,
     ImageFindings,
@@ -33,13 +30,8 @@ from vlscore.metrics import (
 )
 from vlscore.perturb import ErrorCategory
 from vlscore.stats import (
-    UNDEFINED,
     Content,
-    Presentation,
     Result,
-    TextTable,
-    bootstrap_mean,
-    text_table,
 )
 
 if TYPE_CHECKING:
@@ -49,13 +41,8 @@ if TYPE_CHECKING:
 
 
 JUDGEMENTS, TOTALS = "judgements.jsonl", "totals.csv"
-_SCORES = ("rating", "grade", "sum", "maximum", "count", "significant")
-#: Score of a study with evidence of its image.
-IMAGE_RATING = "rating_with_image"
 # What is counted of each error.
 _OF_ERROR = ("category", "severity", "finding", "supports")
-# Findings in the printed table.
-_MOST_FINDINGS = 15
 # Rows of which a model gets all questions at once.
 _ROWS_AT_ONCE = 1000
 
@@ -94,7 +81,7 @@ def judge(
     prices: TokenPrices | None = None,
     workers: int = 0,
     overwrite: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> Result:
     """Judge every candidate of a table against its reference.
 
@@ -151,28 +138,23 @@ def judge(
         key["image"] = [evidence_digest(evidence), trust, str(embedder.signature)]
 
     def compute(folder: Path) -> Content:
-        show, rows_read, seen = on_progress or no_progress, 0, None
+        rows_read, seen = 0, None
         if evidence is not None:
             assert embedder is not None
-            seen = _findings_of_images(table, embedder, evidence, workers, show)
+            seen = _findings_of_images(table, embedder, evidence, workers, on_progress)
             rows_read = len(seen)
         case_of = partial(_case, columns=patient_columns, text_policy=text_policy, seen=seen)
-        judged = _judged(table, judge, case_of, lambda done, failed: show(rows_read + done, failed))
+        judged = _judged(table, judge, case_of, lambda n, bad: on_progress(rows_read + n, bad))
         with (folder / JUDGEMENTS).open("w", encoding="utf-8", newline="") as lines:
             totals, errors, failures, answers = _write(judged, lines, seen, trust)
-        frames = _frames(totals, errors, has_images=seen is not None)
+        frames = judgement_frames(totals, errors, has_images=seen is not None)
         about = []
         if isinstance(judge, ModelJudge):
             cost = {} if prices is None else {"cost": prices.cost(answers)}
             frames["answers"] = frame([answers.to_dict() | cost])
         else:
-            studies = [row for row in table if isinstance(row, Study)]
-            texts = {
-                f"{role}s": [getattr(study, role) for study in studies]
-                for role in (REFERENCE, CANDIDATE)
-            }
             # A note where the rules read few sentences of the table's reports.
-            about = language_notes(texts, ["judge"])
+            about = language_notes(texts_by_role(table), ["judge"])
         return Content(
             frames,
             {TOTALS: totals},
@@ -299,7 +281,7 @@ def _write(
     errors: list[dict[str, Any]] = []
     failures: list[Failure] = []
     answers = Counter(AnswerCounts().to_dict())
-    names = ["study_id", *_SCORES, *([IMAGE_RATING] if seen is not None else [])]
+    names = ["study_id", *SCORES, *([IMAGE_RATING] if seen is not None else [])]
     for row, case, (judgement, error, counts) in judged:
         if counts is not None:
             answers.update(counts.to_dict())
@@ -337,79 +319,3 @@ def _add_image(
     for error, each in zip(record["errors"], answers, strict=True):
         error["supports"] = each.supports
         error["reference_is_right"] = each.reference_is_right
-
-
-def _frames(
-    totals: "pandas.DataFrame", errors: Sequence[Mapping[str, Any]], *, has_images: bool
-) -> "dict[str, pandas.DataFrame]":
-    """Return the means of the scores, and errors by category, finding, and side of the image."""
-    names = [name for name in (*_SCORES, IMAGE_RATING) if name in totals]
-    severities = Counter((each["category"], each["severity"]) for each in errors)
-    frames = {
-        "scores": frame(
-            {"score": name, "mean": bootstrap_mean(totals[name]) if len(totals) else UNDEFINED}
-            for name in names
-        ),
-        "errors": frame(
-            {
-                "category": str(category),
-                **{str(grade): severities[str(category), grade] for grade in SEVERITIES},
-                "all": int(totals[str(category)].sum()),
-            }
-            for category in ErrorCategory
-        ),
-    }
-    if errors:
-        frames["findings"] = _findings(errors)
-    if has_images:
-        sides = Counter((each["category"], each["supports"]) for each in errors)
-        frames["image"] = frame(
-            {
-                "category": str(category),
-                **{side: sides[str(category), side] for side in (CANDIDATE, REFERENCE, NOBODY)},
-            }
-            for category in ErrorCategory
-        )
-    return frames
-
-
-def _findings(errors: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
-    """Return one row a finding, those of the largest sum of severities first."""
-    found: dict[str, dict[str, int]] = {}
-    columns = {
-        str(ErrorCategory.OMITTED_FINDING): "missed",
-        str(ErrorCategory.FALSE_FINDING): "false",
-    }
-    for error in errors:
-        empty = dict.fromkeys(("missed", "false", "other errors", "sum of severities"), 0)
-        own = found.setdefault(error["finding"], empty)
-        own[columns.get(error["category"], "other errors")] += 1
-        own["sum of severities"] += error["severity"]
-    ordered = sorted(found.items(), key=lambda item: (-item[1]["sum of severities"], item[0]))
-    return frame({"finding": finding, **own} for finding, own in ordered)
-
-
-def _tables(run: Result) -> list[TextTable]:
-    frames = run.frames
-    errors = frames["errors"]
-    shown = errors.assign(category=errors["category"].str.replace("_", " "))
-    tables = [
-        text_table(f"Scores of {run.record['reports']} reports", frames["scores"], digits=4),
-        text_table("Errors by category and severity", shown),
-    ]
-    if "findings" in frames:
-        found, caption = frames["findings"], ""
-        if len(found) > _MOST_FINDINGS:
-            caption = f"The first {_MOST_FINDINGS} of {len(found)}; result.json has all."
-        tables.append(text_table("Findings that cost most", found.head(_MOST_FINDINGS), caption))
-    if "image" in frames:
-        tables.append(text_table("Errors: the image sides with", frames["image"]))
-    if "answers" in frames:
-        (counts,) = frames["answers"].to_dict("records")
-        rows = [{"number of": n.replace("_", " "), "all": each} for n, each in counts.items()]
-        title = "Answers of the model, also those from the cache"
-        tables.append(text_table(title, rows, digits=4))
-    return tables
-
-
-PRESENTATION = Presentation(_tables, page="vlscore.pages.command_views:judge_view")

@@ -1,12 +1,13 @@
 """Labels and findings of a table of reports."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from vlscore.core import OnProgress, __version__, frame, no_progress
-from vlscore.data import TextPolicy, open_reports
-from vlscore.errors import Failure, InvalidReport, InvalidSetting
+from vlscore.data import Report, TextPolicy, open_reports
+from vlscore.errors import Failure, InvalidSetting
 from vlscore.findings import (
     CHEXPERT_LABELS,
     Axis,
@@ -50,7 +51,7 @@ def findings(
     text_column: str | None = None,
     limit: int | None = None,
     overwrite: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> Result:
     """Label every report of a table; labels and findings are held in memory.
 
@@ -87,25 +88,10 @@ def findings(
     }
 
     def compute(folder: Path) -> Content:
-        labels: list[dict[str, Any]] = []
-        mentions: list[dict[str, Any]] = []
-        failures: list[Failure] = []
-        rows = table if text_policy is None else table.selected(text_policy)
-        for done, row in enumerate(rows, start=1):
-            try:
-                if isinstance(row, Failure):
-                    raise InvalidReport(row.reason)
-                found = extract(row.text)
-                own = chexpert_labels(found).items()
-                labels.append(
-                    {"study_id": row.id, **{label: policy.written(value) for label, value in own}}
-                )
-                mentions += [_described(row.id, row.text, finding, policy) for finding in found]
-            except InvalidReport as error:
-                failures.append(Failure(row.row, row.id, str(error)))
-            (on_progress or no_progress)(done, len(failures))
         from pandas import DataFrame
 
+        rows = table if text_policy is None else table.selected(text_policy)
+        labels, mentions, failures = _labelled(rows, policy, on_progress)
         counts = frame(
             {"label": label, **{n: sum(e[label] == v for e in labels) for v, n in _STATED.items()}}
             for label in CHEXPERT_LABELS
@@ -123,6 +109,24 @@ def findings(
         return Content({"counts": counts}, files, failures, facts=facts)
 
     return Result.make(out, key, compute, overwrite=overwrite, notes=table.notes)
+
+
+def _labelled(
+    rows: Iterable[Report | Failure], policy: LabelPolicy, on_progress: OnProgress
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[Failure]]:
+    """Return the labels of each report, every mention in it, and the rows without a report."""
+    labels, mentions, failures = [], [], []
+    for done, row in enumerate(rows, start=1):
+        if isinstance(row, Failure):
+            failures.append(row)
+        else:
+            found = extract(row.text)
+            own = chexpert_labels(found).items()
+            written = {label: policy.written(value) for label, value in own}
+            labels.append({"study_id": row.id, **written})
+            mentions += [_described(row.id, row.text, finding, policy) for finding in found]
+        on_progress(done, len(failures))
+    return labels, mentions, failures
 
 
 def _described(study: str, text: str, finding: Finding, policy: LabelPolicy) -> dict[str, Any]:

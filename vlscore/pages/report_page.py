@@ -85,7 +85,7 @@ def report(
     weights: str | Path | None = None,
     table: str | Path | None = None,
     image_root: str | Path | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> ReportPage:
     """Write one HTML page that shows result folders; an earlier page is replaced.
 
@@ -120,7 +120,7 @@ def report(
         texts,
         None if table is None else Path(table),
         None if image_root is None else Path(image_root),
-        on_progress or no_progress,
+        on_progress,
     )
     views: list[RunView] = []
     images_so_far = 0

@@ -70,7 +70,7 @@ def perturb(
     text_column: str | None = None,
     limit: int | None = None,
     overwrite: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> PerturbedTable:
     """Perturb every report of a table; constant memory, the same bytes for the same input and seed.
 
@@ -109,7 +109,7 @@ def perturb(
             normal = standard_normal or standard_normal_of(
                 row.text for row in table if isinstance(row, Report)
             )
-        counts = _write(folder, table, chosen, settings, normal, on_progress or no_progress)
+        counts = _write(folder, table, chosen, settings, normal, on_progress)
         # No times or paths, so that the bytes repeat.
         return {
             "vlscore": __version__,

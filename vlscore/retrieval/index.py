@@ -211,7 +211,7 @@ def index_build(
     approximate: str | None = None,
     overwrite: bool = False,
     workers: int = 0,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> Index:
     """Embed the reports (or images) of a table into an index.
 
@@ -253,7 +253,7 @@ def index_build(
         import pandas
 
         builder = _IndexBuilder(table, settings)
-        vectors = builder.embed(embedder, workers, on_progress or no_progress)
+        vectors = builder.embed(embedder, workers, on_progress)
         np.save(path / VECTORS, vectors, allow_pickle=False)
         if approximate is not None:
             build_approximate(vectors, approximate, path / FAISS)

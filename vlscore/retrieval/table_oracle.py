@@ -56,7 +56,7 @@ def oracle(
     text_policy: TextPolicy | str | None = None,
     workers: int = 0,
     overwrite: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> Result:
     """Find for every study of a table the rows of an index that score highest.
 
@@ -100,7 +100,7 @@ def oracle(
         batches = embedded_batches(
             table, search.embedder, policy, size=search.studies_at_once, workers=workers
         )
-        return _content(table, opened, search, batches, on_progress or no_progress)
+        return _content(table, opened, search, batches, on_progress)
 
     return Result.make(
         out, key, compute, images=table.image_files, overwrite=overwrite, notes=notes

@@ -33,52 +33,23 @@ significant: those to which CRIMSON gives a weight of one half or more.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from vlscore.data import columns_of, name_of, number_of, read_rows, text_of
 from vlscore.errors import InvalidStudy, InvalidTable
-from vlscore.evaluation.alignment.rated_pairs import (
-    EMPTY_COUNT,
-    RatedPairs,
+from vlscore.evaluation.alignment.rated_pairs import RatedPairs
+from vlscore.evaluation.alignment.rating_rows import (
+    RATING,
     RatingRow,
+    Record,
+    count_of,
     rated_pairs,
     rating_rows,
+    require_columns,
+    yes_or_no,
 )
-
-Record = Mapping[str, Any]
-# Name of a rating with one number a rater.
-RATING = "rating"
-_YES, _NO = {"true", "1", "1.0", "yes"}, {"false", "0", "0.0", "no"}
-
-
-def count_of(value: Any, column: str) -> float:
-    """Return a count of errors; raise InvalidStudy if it is empty, negative or no whole number."""
-    number = number_of(value, column)
-    if number is None:
-        raise InvalidStudy(f'column "{column}": {EMPTY_COUNT}')
-    if number < 0 or number != int(number):
-        raise InvalidStudy(f'column "{column}" holds {value!r}; errors are counted 0, 1, 2, ...')
-    return number
-
-
-def yes_or_no(value: Any, column: str) -> bool:
-    """Return the truth of true, false, 1, 0, yes or no; raise InvalidStudy for anything else."""
-    word = str(value).strip().lower()
-    if word not in _YES | _NO:
-        raise InvalidStudy(f'column "{column}" holds {value!r}; write true or false')
-    return word in _YES
-
-
-def require_columns(path: Path, needed: Iterable[str], hint: str = "") -> None:
-    """Raise InvalidTable where a table lacks columns."""
-    found = columns_of(path)
-    if missing := [name for name in needed if name not in found]:
-        raise InvalidTable(
-            f"{path}: no column {', '.join(missing)}; found: {', '.join(found)}{hint}"
-        )
-
 
 REPORTS = "50_samples_gt_and_candidates.csv"
 COUNTS = "6_valid_raters_per_rater_error_categories.csv"

@@ -18,28 +18,27 @@ from vlscore.data import (
     text_of,
 )
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation.alignment.rated_pairs import (
-    MEANINGS,
-    RatedPairs,
-    RatingRow,
-    rated_pairs,
-    rating_rows,
-)
+from vlscore.evaluation.alignment.rated_pairs import MEANINGS, RatedPairs
 from vlscore.evaluation.alignment.rated_sets import (
     COUNTS,
     RADEVALX,
     RADPREF_FOLDER,
     RADPREF_REPORTS,
-    RATING,
     REFISCO,
     REPORTS,
-    Record,
     columns_of_refisco,
-    count_of,
     read_radevalx,
     read_radpref,
     read_refisco,
     read_rexval,
+)
+from vlscore.evaluation.alignment.rating_rows import (
+    RATING,
+    RatingRow,
+    Record,
+    count_of,
+    rated_pairs,
+    rating_rows,
     require_columns,
     yes_or_no,
 )

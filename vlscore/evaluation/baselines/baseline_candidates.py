@@ -59,7 +59,7 @@ def baseline(
     text_policy: TextPolicy | str | None = None,
     workers: int = 0,
     overwrite: bool = False,
-    on_progress: OnProgress | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> Result:
     """Write the candidates of a baseline for the studies of a table.
 
@@ -105,12 +105,16 @@ def baseline(
     }
 
     def compute(folder: Path) -> Content:
-        report = on_progress or no_progress
-        learnt, ids, before, notes = _training_reports(trained, policy, embedder, workers, report)
+        learnt, ids, before, notes = _training_reports(
+            trained, policy, embedder, workers, on_progress
+        )
         notes += chosen.fit(learnt, embedder)
 
+        def on_candidates(done: int, bad: int) -> None:
+            on_progress(before + done, bad)
+
         found, known, failures = _candidates(
-            chosen, table, policy, embedder, workers, lambda done, bad: report(before + done, bad)
+            chosen, table, policy, embedder, workers, on_candidates
         )
         records = (json_line(_record(study, text, str(signature))) for study, text in found)
         (folder / CANDIDATES).write_text("".join(records), encoding="utf-8", newline="")

@@ -12,6 +12,7 @@ from vlscore.data import TextPolicy, select
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.language import language_facts
+from vlscore.evaluation.comparison.methods import paragraph
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table, with_preset_columns
 from vlscore.evaluation.comparison.sources import Source, open_sources
 from vlscore.evaluation.comparison.statistics import (
@@ -28,7 +29,7 @@ from vlscore.evaluation.comparison.system_values import (
     values_of,
 )
 from vlscore.evaluation.comparison.systems import Systems, read_systems
-from vlscore.evaluation.comparison.tables import VALUES, baseline_notes, paragraph
+from vlscore.evaluation.comparison.tables import VALUES, baseline_notes
 from vlscore.evaluation.methods_text import REFERENCES, MethodsText
 from vlscore.evaluation.scored import BASELINE, ID, Scored
 from vlscore.metrics import Scorer

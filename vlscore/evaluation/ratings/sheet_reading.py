@@ -8,8 +8,7 @@ from typing import Any
 from vlscore.core import file_digest, finished_run
 from vlscore.data import is_missing, name_of, read_rows
 from vlscore.errors import Failure, InvalidStudy, InvalidTable
-from vlscore.evaluation.alignment.rated_pairs import RatingRow, rated_pairs
-from vlscore.evaluation.alignment.rated_sets import require_columns
+from vlscore.evaluation.alignment.rating_rows import RatingRow, rated_pairs, require_columns
 from vlscore.evaluation.ratings.questions import COUNTS, DIMENSIONS, ERRORS, PREFERENCES
 from vlscore.evaluation.ratings.rater_agreement import preferences_of
 from vlscore.evaluation.ratings.sheet_files import (

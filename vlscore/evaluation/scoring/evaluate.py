@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import IMAGES, OnProgress, frame, key_difference, no_progress
-from vlscore.data import Study, StudyTable, as_table, headings_note, unlike_sections_note
+from vlscore.data import (
+    Study,
+    StudyTable,
+    as_table,
+    headings_note,
+    texts_by_role,
+    unlike_sections_note,
+)
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.score_table import VIEW_GUESSED, Engine, item_of, rows_of_part, score_table
 from vlscore.evaluation.scored import ID, ROW, Scored, own_names
@@ -225,15 +232,11 @@ def join_parts(
 
 def _facts(studies: StudyTable, scorer: Scorer, rows: Sequence[Study | Failure]) -> dict[str, Any]:
     """Return the entries of run.json on the table, the language of its reports and the encoder."""
-    reports = {
-        f"{role}s": [getattr(row, role) for row in rows if isinstance(row, Study)]
-        for role in ("reference", "candidate")
-    }
     facts = {
         "presets": list(scorer.preset_notes),
         "table": str(studies.path.resolve()),
         "image_root": str(studies.root.resolve()),
-        "language": scorer.language_notes(reports),
+        "language": scorer.language_notes(texts_by_role(rows)),
     }
     if (embedder := scorer.embedder) is None:
         return {**facts, "encoder": None}

@@ -1,0 +1,80 @@
+"""The paragraph of a methods section on a comparison."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vlscore.core import with_noun
+from vlscore.evaluation.methods_text import cite, data, joined, on_intervals, on_metrics
+from vlscore.evaluation.scored import BASELINE
+
+if TYPE_CHECKING:
+    from vlscore.stats import Result
+
+
+def paragraph(result: "Result") -> str:
+    """Return the paragraph of a methods section on a comparison."""
+    key = result.key
+    numbers = result.frame("systems").drop_duplicates("metric")
+    primary = numbers[numbers["primary"]]
+    titles = dict(zip(primary["of"], primary["title"], strict=True))
+    corpus = set(primary[primary["of_corpus"]]["of"])
+    systems = list(result.frame("texts")["system"])
+    parts = [
+        f"We compared {with_noun(len(systems), 'system')} ({', '.join(map(data, systems))}) on the "
+        f"same {with_noun(result.record['studies'], 'study')} with vlscore "
+        f"{data(result.record['vlscore'])}.",
+        *_of_baselines(systems, key.get("train") is not None),
+        *_of_empty_reports(result),
+        *on_metrics(result, titles, corpus),
+        on_intervals(key["resamples"], key.get("patient_column")),
+    ]
+    count = 0
+    if "differences" in result.frames:
+        tests = result.frame("differences")
+        count = int((tests["metric"].isin(primary["metric"]) & tests["p"].notna()).sum())
+    if count:
+        pairs = "every two systems"
+        if key.get("against"):
+            pairs = f"{data(key['against'])} and each other system"
+        if any(name.startswith(BASELINE) for name in systems):
+            pairs += ", but not between two baselines,"
+        parts.append(
+            f"Differences between {pairs} were tested by two-sided paired permutation tests "
+            f"{cite('randomization')} ({key['permutations']:,} permutations). p values were "
+            f"adjusted {cite('false-discovery-rate')} over {with_noun(count, 'test')} of the "
+            "metrics above; differences with an adjusted p below 0.05 whose interval excludes 0 "
+            "are called significant."
+        )
+    parts.append(f"The seed was {data(key['seed'])}.")
+    return joined(parts)
+
+
+def _of_baselines(systems: Sequence[str], is_trained: bool) -> list[str]:
+    """Return a sentence that says what each baseline among the systems is."""
+    reports = "the training reports" if is_trained else "the references of these studies"
+    what = {
+        "constant": f"the most frequent of {reports}",
+        "normal": f"the most frequent normal sentences of {reports}",
+        "random": f"one of {reports}, drawn at random",
+        "nearest-image": "the reference of the other study whose image is nearest in the space of "
+        "the encoder",
+    }
+    found = [
+        f"{BASELINE}{name} is {text}"
+        for name, text in what.items()
+        if f"{BASELINE}{name}" in systems
+    ]
+    return [f"Of the baselines, {'; '.join(found)}."] if found else []
+
+
+def _of_empty_reports(result: "Result") -> list[str]:
+    """Return a sentence on candidates that are empty, which are scored as they are."""
+    texts = result.frame("texts")
+    empty = texts[texts["empty"] > 0]
+    if not len(empty):
+        return []
+    counts = [
+        f"{count} of {data(name)}"
+        for name, count in zip(empty["system"], empty["empty"], strict=True)
+    ]
+    return [f"Empty candidates were scored as empty reports: {', '.join(counts)}."]
