@@ -5,13 +5,12 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from vlscore.core import printable
 from vlscore.errors import Failure
 
 if TYPE_CHECKING:
-    from vlscore.cli.shared import OutputOptions
     from vlscore.embedding import StudyEmbedder
     from vlscore.stats import Result, TextTable
 
@@ -175,9 +174,22 @@ def show_tables(
             echo(f"{' and '.join(more)}: {rest}")
 
 
+class OutputSettings(Protocol):
+    """What `show` reads of `OutputOptions`, whose file imports this one."""
+
+    @property
+    def report(self) -> bool: ...
+    @property
+    def keep_going(self) -> bool: ...
+    @property
+    def quiet(self) -> bool: ...
+    @property
+    def as_json(self) -> bool: ...
+
+
 def show(
     result: "Result",
-    options: "OutputOptions",
+    options: OutputSettings,
     plural: str = "rows could not be used",
     singular: str | None = None,
     *,
@@ -227,7 +239,7 @@ def show(
 
         page = report(result.folder, table=studies)
         print_notes(page.notes)
-        if not options.is_silent:
+        if not (options.quiet or options.as_json):
             echo(f"wrote {page.path}")
     end_with(failed, options.keep_going)
 
