@@ -191,6 +191,23 @@ ANSWERED = [
     " Finding(name='edema', present=False)",
     'Here is it:\n```json\n{"Pneumothorax": false, "Effusion": true, "Edema": false}\n```',
     '{"absent": ["pneumothorax", "edema"], "present": ["effusion"]}',
+    "Finding;Present\nPneumothorax;0\nEffusion;1\nEdema;0",
+    '"name","status","side"\n"Pneumothorax","absent",""\n"Effusion","present","left"\n"Edema","absent",""',
+    "has_pneumothorax=FALSE; has_effusion=TRUE; has_edema=FALSE",
+    "pneumothorax: !!bool 'no'\neffusion: !!bool 'yes'\nedema: !!bool 'no'",
+    "Pneumothorax ........ nope\nEffusion ........ yes, small\nEdema ... nope",
+    "Pneumothorax ⊖ Effusion ⊕ Edema ⊖",
+    "Pneumothorax [–] Effusion [+] Edema [–]",
+    "Pneumothorax: 👎\nEffusion: 👍\nEdema: 👎",
+    "Pneumothorax: \\u274c (absent)\\nEffusion: \\u2705 (present)\\nEdema: \\u274c (absent)",
+    "[Pneumothorax: no] [Effusion: yes] [Edema: no]",
+    "PNEUMOTHORAX: ABSENT | EFFUSION: PRESENT (LLL) | EDEMA: ABSENT",
+    '<obs code="Pneumothorax" present="0"/><obs code="Effusion" present="1" side="left"/>'
+    '<obs code="Edema" present="0"/>',
+    "<o><type>Pneumothorax</type><v>no</v></o><o><type>Effusion</type><v>yes</v></o>"
+    "<o><type>Edema</type><v>no</v></o>",
+    '{"positive_findings": ["effusion"], "negative_findings": ["pneumothorax", "edema"]}',
+    "## Positive findings\n\n- Effusion\n\n## Pertinent negatives\n\n- Pneumothorax\n- Edema",
     "Q: Pneumothorax? A: No. Q: Is there an effusion? A: Yes, small. Q: Any edema? A: None.",
     "**Question 1:** Pneumothorax?\n**Answer:** No.\n**Question 2:** Effusion?\n**Answer:** Yes.\n"
     "**Question 3:** Is there any edema?\n**Answer:** There is no edema.",

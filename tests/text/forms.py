@@ -43,6 +43,12 @@ def treebank(sentences: list[str]) -> str:
     return re.sub(r"\s+", " ", text.replace("(", "-LRB-").replace(")", "-RRB-")).strip()
 
 
+def pieces(sentences: list[str]) -> str:
+    """Return the text in pieces of words, as SentencePiece divides it."""
+    words = " ".join(sentences).split()
+    return " ".join("▁" + (f"{w[:4]} {w[4:]}" if len(w) > 6 and w.isalpha() else w) for w in words)
+
+
 def as_json(sentences: list[str]) -> str:
     return json.dumps({"findings": "\n".join(sentences), "impression": ""})
 
@@ -134,6 +140,7 @@ FORMS: dict[str, Form] = {
     "semicolons": lines("; ", stop=False),
     "tight semicolons": lines(";", stop=False),
     "two bars": lines(" || ", stop=False),
+    "pieces of words": pieces,
     "sentence marks": lambda s: "<s> " + " </s> <s> ".join(map(bare, s)) + " </s>",
     "bert marks": lambda s: "[CLS] " + " [SEP] ".join(map(bare, s)) + " [SEP]",
     "newline marks": lines("<n>", stop=False),

@@ -74,14 +74,16 @@ OF_HISTORY = [
     "CLINCAL HISTORY", "Clinical details", "CLINICAL DATA", "PROVISIONAL DIAGNOSIS",
     "Provisional diagnosis", "HX", "REASON FOR EXAM", "Reason for this examination",
     "REASON FOR REFERRAL", "CHIEF COMPLAINT", "WORKING DIAGNOSIS", "CLINICAL QUESTION",
-    "INDICATION/HISTORY", "**Indications:**", "1. INDICATION",
+    "INDICATION/HISTORY", "**Indications:**", "1. INDICATION", "Reason for order", "ORDER COMMENTS",
+    "ICD-10", "ICD10 code", "Signs and symptoms", "Why ordered", "Ind'n", "Clin. hx", "Exam reason",
+    "ED triage note", "Admitting dx", "Presenting problem", "LIMITATIONS", "\\section*{History}",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("title", OF_HISTORY)
 @pytest.mark.parametrize("gap", ["\n", "\n\n", " "])
 def test_what_stands_below_a_title_of_history_is_no_finding(title, gap):
-    colon = "" if title.endswith("**") else ":"
+    colon = "" if title.endswith(("**", "}")) else ":"
     reference = f"{title}{colon} Pneumonia, left pneumothorax. Edema.{gap}FINDINGS: {FINDINGS}"
     assert all(
         finding.status is not Status.CURRENT or finding.span.start > reference.index("FINDINGS")
@@ -129,6 +131,8 @@ def test_parts_of_the_chest_begin_no_section(title):
             "Evaluate for pulmonary edema.\n\nSmall effusion.",
             {"pleural_effusion"},
         ),
+        ("J93.9 Pneumothorax, unspecified\nSmall effusion.", {"pleural_effusion"}),
+        ("Reason for request= edema?\nReport= Small effusion.", {"pleural_effusion"}),
         ("Indication: Edema. Pneumonia.\nFindings: Small effusion.", {"pleural_effusion"}),
     ],
 )

@@ -115,7 +115,7 @@ def refers_to_earlier(report: str, lexicon: Lexicon | None = None) -> bool:
 
 def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category, str]]:
     """Yield where each sentence begins, and its words, section and the head of its list."""
-    sections, plain = Sections(report, lexicon), plain_text(report).text
+    sections, (plain, cuts) = Sections(report, lexicon), plain_text(report)
     read, head, above, end = with_doubts(plain), "", "", 0
     for start, stop, label_end in with_answers(
         report, _statements(report, read, lexicon), read, lexicon
@@ -123,7 +123,11 @@ def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category,
         words = read[start:stop]
         if label_end:
             words = f"{read[start:label_end]}:{read[label_end + 1 : stop]}"
-        head = (head_of(above, lexicon) or head) if is_next_item(plain[end:start]) else ""
+        is_heading = any(end <= cut < start for cut in cuts)
+        if not is_next_item(plain[end:start], is_heading):
+            head = ""
+        elif (stated := head_of(above, lexicon, is_heading)) is not None:
+            head = stated
         yield start, words, sections.category(end, Span(start, stop)), head
         above, end = words, stop
 

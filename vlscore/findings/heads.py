@@ -19,7 +19,7 @@ _COLUMNS = ("sides", "answers_yes", "answers_no")
 _LONGEST_ANSWER = 8
 _CELL = re.compile(r"(?<![^\S\t\n])[^\S\t\n]*+[|\t]|(?<=\S)[^\S\n]{3,}(?=\S)")
 # Below the titles of a table's columns stands a line of markdown.
-_NEXT_ITEM = re.compile(r"[ \t\r|]*\n(?:[ \t|:+-]+\n)?[^\n:]*")
+_NEXT_ITEM = re.compile(r"[ \t\r|]*\n(?:[ \t|:+-]*\n)?[^\n:]*")
 #: Characters of a line that is no more than the name of a part of the chest.
 _LONGEST_HEAD = 40
 
@@ -35,24 +35,28 @@ def cells_of(text: str) -> list[Span]:
     return cells if cells[-1].start < cells[-1].end else cells[:-1]
 
 
-def head_of(line: str, lexicon: Lexicon) -> str:
-    """Return what a line says of the items of the list below it; "" where it heads none.
+def head_of(line: str, lexicon: Lexicon, is_heading: bool = False) -> str | None:
+    """Return what a line says of the items of the list below it; None where it heads none.
 
-    It is "no" of "Absent:" with its first item, "heart" of a line with this word alone, and a whole
-    line of titles of columns.
+    It is "no" of "Absent:" with its first item, "heart" of a line with this word alone, a whole
+    line of titles of columns, and "" of "Present:".
+
+    Args: is_heading: whether the line is marked as one, and needs no colon.
     """
     if columns_of(line, lexicon):
         return line
     label, colon, rest = line.partition(":")
-    if colon and rest.strip():
-        is_head = rest.lstrip(" \t").startswith("\n")
-        is_absent = label.strip().lower() in lexicon.lists["labels_of_absence"]
-        return lexicon.stands_for["absent"] if is_head and is_absent else ""
-    if len(label) > _LONGEST_HEAD:
-        return ""
-    tokens = lexicon.tokenize(label)
+    tokens = [t for t in lexicon.tokenize(label[:_LONGEST_HEAD]) if t.form[0].isalnum()]
+    words = " ".join(t.form for t in tokens)
+    is_list = is_heading if not rest.strip() else rest.lstrip(" \t").startswith("\n")
+    if words in lexicon.lists["labels_of_absence"]:
+        return lexicon.stands_for["absent"] if is_list else None
+    if words in lexicon.lists["labels_of_presence"]:
+        return "" if is_list else None
+    if (colon and rest.strip()) or len(label) > _LONGEST_HEAD:
+        return None
     named = lexicon.trie.find(tokens).get("subject", ())
-    return label if any(m.last - m.first == len(tokens) for m in named) else ""
+    return label if any(m.last - m.first == len(tokens) for m in named) else None
 
 
 def columns_of(line: str, lexicon: Lexicon) -> tuple[str, ...]:
@@ -118,9 +122,13 @@ def answers_line(line: str, below: str, lexicon: Lexicon) -> bool:
     )
 
 
-def is_next_item(between: str) -> bool:
-    """Return whether the text between two sentences leads to the next item of a list."""
-    return _NEXT_ITEM.fullmatch(between) is not None and BLANK_LINE.search(between) is None
+def is_next_item(between: str, is_heading: bool = False) -> bool:
+    """Return whether the text between two sentences leads to the next item of a list.
+
+    Args: is_heading: whether a heading is above, below which a line may be empty.
+    """
+    is_near = is_heading or BLANK_LINE.search(between) is None
+    return is_near and _NEXT_ITEM.fullmatch(between) is not None
 
 
 # A word of a line in front of a sentence; a number or letter of a list is none.

@@ -15,11 +15,11 @@ from vlscore.findings.heads import NAMING, cells_of
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Layout, Span
-from vlscore.text import BOX, BOX_SIGN, box_of
+from vlscore.text import BLANKS, BOX, BOX_SIGN, box_of
 
 # A text without any of these is prose; most sentences are, so this is asked first.
 _MARKS = re.compile(
-    r"[:|=→\t?]|\s[-–—]>?\s|\(\s?[\w+-]{1,8}\s?\)|\S[^\S\n]{3,}\S|\.{4}|" + BOX_SIGN
+    r"[:|=→\t?]|\s[-–—]>?\s|\(\s?[\w+-]{1,8}\s?\)|\S[^\S\n]{3,}\S|\.{3}|" + BOX_SIGN
 )
 _TICKS = frozenset("xX✓✔☑☒■+")
 _DASHES, _MIDDLE_DASHES = frozenset("-–—=→?"), frozenset("-–—")
@@ -28,9 +28,11 @@ _DEVICES = "Support Devices"
 # Signs between two labels with their values: "edema: no / effusion: yes".
 _BETWEEN_LABELS = _CLAUSE_ENDS | {"/", "|"}
 _BULLETS = frozenset('-–—*•●▪◦·+([>"')
+# From here on, characters are no letters but symbols: what stands before a value.
+_SYMBOLS = "\u2500"
 _LONGEST_LABEL = 8
 _FARTHEST = 2 * _LONGEST_LABEL
-_LEADER = 4
+_LEADER = 3
 
 #: Where a label ends, its mark stands and its value begins.
 _Cut = tuple[int, int, int]
@@ -46,7 +48,11 @@ def divide(
     if _MARKS.search(text) is None:
         return Layout.PROSE, [tokens]
     reader = _LayoutReader(text, tokens, lexicon)
-    boxes = list(BOX.finditer(text))
+    boxes: list[re.Match[str]] = []
+    for box in BOX.finditer(text):
+        # "❌ (absent)" is one sign.
+        if not boxes or box_of(box) is None or text[boxes[-1].end() : box.start()].strip(BLANKS):
+            boxes.append(box)
     # One dash at the end parts statements, and is no sign.
     if len(boxes) == 1 and boxes[0]["dash"]:
         boxes = []
@@ -142,7 +148,10 @@ class _LayoutReader:
         """Return a row whose first cell names a finding or a part of the chest, else None."""
         if len(cells) < 2:
             return None
-        label = [t for t in self._within(*cells[0]) if t.form not in (":", "|")]
+        label = self._within(*cells[0])
+        if any(t.form == ":" for t in label[:-1]):
+            return None
+        label = [t for t in label if t.form not in (":", "|")]
         if not self._is_label(label, must_name=True):
             return None
         value: list[Token] = []
@@ -200,7 +209,7 @@ class _LayoutReader:
         return cuts
 
     def _parts(self, tokens: Sequence[Token]) -> bool:
-        """Return whether a sign parts a label from what stands before: "Observations: edema: no"."""
+        """Return whether a sign parts a label from what stands before ("List: edema: no")."""
         sign, *label = tokens
         if sign.form != ":":
             return sign.form in _BETWEEN_LABELS
@@ -243,7 +252,7 @@ class _LayoutReader:
             value = [self._word("doubt", value)]
         while value and value[-1].form in _BETWEEN_LABELS:
             value = value[:-1]
-        while len(value) > 1 and value[0].form in _BULLETS:  # bullets and brackets before the value
+        while len(value) > 1 and (value[0].form in _BULLETS or value[0].form[0] >= _SYMBOLS):
             value = value[1:]
         words = " ".join(t.form for t in label)
         if words in self._lists["labels_of_absence"]:
@@ -309,7 +318,7 @@ class _LayoutReader:
         for token in value:
             if token.form in _CLAUSE_ENDS or token.form in self._lists["contrasts"]:
                 clauses.append([])
-            elif token.form not in _DASHES or len(value) == 1:
+            elif token.form not in _DASHES | {":"} or len(value) == 1:
                 clauses[-1].append(token)
         answers = [self._answer(clause) for clause in clauses if clause]
         if any(is_denied and has_side for _, is_denied, has_side in answers):
@@ -339,5 +348,6 @@ class _LayoutReader:
             answer.form not in self._lists["denying"]
             or self._lists["answer_fillers"].issuperset(t.form for t in rest)
         ):
-            return [self._word("no", [answer]), *rest], True, has_side
+            said = [t for t in rest if t.form not in self._lexicon.coverage.nouns]
+            return [self._word("no", [answer]), *said], True, has_side
         return clause, False, has_side

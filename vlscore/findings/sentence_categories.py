@@ -32,6 +32,7 @@ _OF_SECTION = {
     "date": Category.TECHNIQUE,
     "recommendations": Category.RECOMMENDATION,
     "notification": Category.COMMUNICATION,
+    "disclaimer": Category.OTHER,
 }
 
 

@@ -42,7 +42,7 @@ _LONGEST_REMEMBERED = 400
 #: A sentence whose words were looked at is read next, and the one before it.
 _AT_ONCE = 4
 # Sections whose findings are not of this examination.
-_OF_EARLIER = (Category.HISTORY, Category.COMPARISON, Category.TECHNIQUE)
+_OF_EARLIER = (Category.HISTORY, Category.COMPARISON, Category.TECHNIQUE, Category.OTHER)
 
 
 def read_sentence(text: str, section: Category, lexicon: Lexicon, head: str = "") -> Sentence:

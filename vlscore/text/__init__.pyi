@@ -12,6 +12,7 @@ from .sections import split_sections as split_sections
 from .sentences import SentenceSpan as SentenceSpan
 from .sentences import split_sentences as split_sentences
 from .sentences import with_doubts as with_doubts
+from .stand_ins import BLANKS as BLANKS
 from .stand_ins import JOINER as JOINER
 from .stand_ins import without_joiners as without_joiners
 from .title_names import names_views as names_views

@@ -5,9 +5,9 @@ import re
 from vlscore.text.tables import WORDS, any_of
 
 _GAP = r"[^\S\n]{0,3}"
-_YES, _NO = "✓✔✅☑☒■◼", "✗✘✖❌🚫"
+_YES, _NO = "✓✔✅☑☒■◼👍", "✗✘✖❌🚫👎"
 _AFFIRMING = f"(?i:{any_of(WORDS.lines.affirming)})"
-_REFUTING = rf"[-✗✘✖❌]|(?i:{any_of(WORDS.lines.refuting)})"
+_REFUTING = rf"[-–—✗✘✖❌]|(?i:{any_of(WORDS.lines.refuting)})"
 #: A box or sign; a named group holds what ticks it, or what says no. An empty box has none.
 BOX = re.compile(
     rf"\[{_GAP}(?:(?P<square>[xX*✓✔✅+]|{_AFFIRMING})|(?P<no>{_REFUTING}))?{_GAP}\]"

@@ -66,7 +66,8 @@ _PERCENT = re.compile(r"(?:%[\dA-Fa-f]{2})+")
 _PERCENT_SURE = re.compile(r"(?<=[^\s\d])%(?:0[AaDd]|2\d|2[A-Fa-f]|3[A-Fa-f]|[C-F]\d)")
 _MAIL = re.compile(r"(?:=[\dA-F]{2})+|=[ \t]*\n")
 _MAIL_SURE = re.compile(
-    r"=[C-F][\dA-F]=[89AB]|(?<=[a-z])=(?:9\d|A0)(?=[a-z])|=(?:[23][A-F]|20$|[ \t]*\n(?=[a-z]))",
+    r"=[C-F][\dA-F]=[89AB]|=20[^=\n]+=20"
+    r"|(?<=[a-z])=(?:9\d|A0)(?=[a-z])|=(?:[23][A-F]|20$|[ \t]*\n(?=[a-z]))",
     re.MULTILINE,
 )
 _ESCAPED = re.compile(r"(?:\\{1,4}x[\dA-Fa-f]{2}){2,}|(?:\\'[\dA-Fa-f]{2})+")

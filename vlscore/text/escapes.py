@@ -7,8 +7,15 @@ from collections.abc import Callable
 from functools import partial
 
 from vlscore.text.encodings import without_byte_numbers, without_rich_text
-from vlscore.text.records import without_keys, without_quotes, without_segments, without_turns
-from vlscore.text.stand_ins import BLANK, JOINER, line_end, shown_as
+from vlscore.text.records import (
+    with_bare_names,
+    with_bars,
+    without_keys,
+    without_quotes,
+    without_segments,
+    without_turns,
+)
+from vlscore.text.stand_ins import BLANK, JOINER, LINE, line_end, shown_as
 from vlscore.text.tags import without_brackets, without_tags, without_thoughts
 
 # Each takes the line end behind it with it.
@@ -34,13 +41,26 @@ _ENTITY = re.compile(
     r"|&(?:amp;)*(#\d{2,5})(?!\d)"
     r"|&(?:amp;)*(nbsp|lt|gt|amp|quot|apos)\b"
 )
-_PIECE = re.compile(r"(?<=[^\W_]) ##(?=[^\W_])|(?<=[^\W_])@@ (?=[^\W_])")
+_LATEX_TITLE = re.compile(
+    r"\\(?:(?:sub)*section|(?:sub)?paragraph|chapter)\*?\{([^{}\n]{1,60})\}:?"
+)
+_LATEX_WORDS = re.compile(r"\\(?:text|emph|under|over|math)[a-z]*\{([^{}\n]*)\}")
+_PIECE = re.compile(r"(?<=[^\W_]) +##(?=[^\W_])|(?<=[^\W_])@@ (?=[^\W_])")
+_MOSES = re.compile(r" @([-,./])@ ")
 _TREEBANK = re.compile(r"-([LR])[RSC]B-", re.IGNORECASE)
+
+
+def _without_commands(text: str) -> str:
+    """Return the text without commands of LaTeX, with a colon behind the titles of sections."""
+    text = _LATEX_TITLE.sub(lambda match: LINE + f"{match[1]}:".rjust(len(match[0]) - 1), text)
+    text = _LATEX_WORDS.sub(lambda match: f"{match[1]} ".rjust(len(match[0])), text)
+    return _LATEX_LINE.sub(line_end, text)
 
 
 def _without_pieces(text: str) -> str:
     """Return the text with whole words for pieces, and brackets for those of treebanks."""
-    text = _PIECE.sub(lambda match: JOINER * 3, text)
+    text = _PIECE.sub(lambda match: JOINER * (match.end() - match.start()), text)
+    text = _MOSES.sub(lambda match: f"{JOINER * 2}{match[1]}{JOINER * 2}", text)
     return _TREEBANK.sub(lambda m: ("(" if m.group(1) in "Ll" else ")") + BLANK * 4, text)
 
 
@@ -74,7 +94,7 @@ STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (('"', "'", "}"), without_quotes),
     (("\\",), without_rich_text),
     (("%", "=", "\\", ".+"), without_byte_numbers),
-    (("\\",), partial(_LATEX_LINE.sub, line_end)),
+    (("\\",), _without_commands),
     (("\\", "U+"), partial(_ESCAPE.sub, _unescaped)),
     (("_x000",), partial(_OFFICE_LINE.sub, line_end)),
     (("^M",), partial(_CARET_LINE.sub, line_end)),
@@ -85,7 +105,9 @@ STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("<", "lt;"), without_tags),
     (("]",), without_brackets),
     (("&",), partial(_ENTITY.sub, _entity)),
-    (("##", "@@", "B-", "b-"), _without_pieces),
+    (("##", "@", "B-", "b-"), _without_pieces),
+    (("_", "!!", "has", "is", "'", '"'), with_bare_names),
+    ((";", ","), with_bars),
     ((":", "="), without_keys),
     (("?",), without_turns),
 )

@@ -19,7 +19,7 @@ _LINE = re.compile(
     rf"[ \t]*+(?:(?P<row>\||(?:{BULLET}[ \t]++)?{BOX_SIGN}|\S[^\n\t]*\t[ \t]*\S|{_WORDS}[ ]{{3,}}\S"
     rf"|{_WORDS}(?:[ \t]+[-–—=→][ \t]|\.{{4,}}|[ \t]*\||[ \t]*{BOX_SIGN}(?<!-)))"
     rf"|(?P<item>\(?Q?\d{{1,2}}[.)]\s|\(?(?:[a-hA-H]|[ivx]{{1,4}})\)\s|[ivx]{{1,4}}\.\s|#\d|{BULLET}\s"
-    rf"|[A-Z][A-Za-z /&,()\-]{{2,40}}:(?!\d)|{_WORDS}:(?!\d)))",
+    rf"|[A-Z][A-Za-z /&,()\-]{{2,40}}[:=](?!\d)|{_WORDS}[:=](?!\d)))",
     re.MULTILINE,
 )
 _LOWER = re.compile(r"[ \t]*[a-z]")
@@ -62,7 +62,7 @@ def line_cuts(text: str) -> list[int]:
         line = _LINE.match(text, start, stop)
         if line is None and before is not None:
             line = _BARE.match(text, start)
-        if line is not None and before is None and _LOWER.match(text, start):
+        if line is not None and before is None and above and _LOWER.match(text, start):
             # A wrapped line of prose may hold a colon or a dash as well.
             line = None
         if (

@@ -9,7 +9,7 @@ _RULE = re.compile(
     r"^[ \t]*(?:[-*=][ \t]?){3,}$|^[ \t]*_{5,}[ \t]*$|^[ \t]*(?:```|~~~)\w*[ \t]*$", re.M
 )
 _HEADING = re.compile(r"^[ \t]*(#{1,6})[ \t]+[^\n]*$", re.M)
-_BOLD_LINE = re.compile(r"^[ \t]*(?:\*\*|__)[^*\n]+(?:\*\*|__)[ \t]*:?[ \t]*$", re.M)
+_BOLD_LINE = re.compile(r"^[ \t]*(?:\*{2,3}|__)[^*\n]+(?:\*{2,3}|__)[ \t]*:?[ \t]*$", re.M)
 _BOLD_BEHIND_BOLD = re.compile(r"(?<=[^\s*])\*\*[ \t]+(?=\*\*[^\s*])")
 _BOLD_TITLE = re.compile(r"^(\*\*|__)(?P<name>[^*_\n:]{4,60})\1(?=[ \t]+\w)", re.M)
 _HASHES = re.compile(r"^[ \t]*#{1,6}(?=[ \t])|(?<=[ \t])#{1,6}[ \t]*$", re.M)

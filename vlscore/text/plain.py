@@ -39,7 +39,12 @@ def plain_text(report: str) -> PlainText:
     >>> plain_text("No edema.<br>Heart isn&apos;t large").text.replace(JOINER, "")
     "No edema.   \\nHeart isn't large"
     """
-    text = report if report.isascii() else without_misreading(report).translate(CHARACTERS)
+    text = report
+    if not report.isascii():
+        text = without_misreading(report)
+        if len(_WORD_PIECE.findall(text)) > 1:
+            text = _CONTINUED.sub(JOINER, text)
+        text = text.translate(CHARACTERS)
     cuts: tuple[int, ...] = ()
     if (
         _ODD.search(text) is not None
@@ -69,7 +74,25 @@ def has_marks(report: str, start: int, end: int) -> bool:
 
 # Without one of these a report has no marks.
 _ODD = re.compile(r"[\r\x0b\x0c\x1c-\x1f\0&<\\%^~|#@*_`\]}=]")
-_ODD_SIGNS = ('","', '", ', "', '", "‖", "/n", "//", "---", "B-", "b-", "U+", ".+")
+_ODD_SIGNS = (
+    '","',
+    '", ',
+    "', '",
+    "‖",
+    "/n",
+    "//",
+    "---",
+    "B-",
+    "b-",
+    "U+",
+    ".+",
+    "!!",
+    ": '",
+    ': "',
+)
+# Pieces of words, of which the first one has a sign: "▁card io meg aly".
+_WORD_PIECE = re.compile(r" [▁Ġ][^\W_]")
+_CONTINUED = re.compile(r"(?<=[^\W_]) (?=[^\W_▁Ġ])")
 _WIDE = re.compile(r"(?<=[^\s]) {2,}(?=\S)")
 
 

@@ -5,6 +5,7 @@ Objects of JSON and YAML say of what they speak and what they say of it under ke
 """
 
 import re
+from functools import partial
 
 from vlscore.text.stand_ins import BLANK, LINE
 from vlscore.text.tables import WORDS, any_of
@@ -23,6 +24,7 @@ _STRING = re.compile(
     r"""(?<![\w.])"((?:[^"\\]|\\.)*)"|(?<![\w.])'((?:[^'\\]|\\.|(?<=\w)'(?=\w))*)'"""
     r"""|[{}\[\]()]|,(?=\s*(?:["'\[{(]|\w[\w ]{0,40}:))|(?<=["'\]})]),"""
 )
+_TOKEN = re.compile(r"""["'](?:##\w+|[.,])["']""")
 
 
 def without_quotes(text: str) -> str:
@@ -31,20 +33,61 @@ def without_quotes(text: str) -> str:
     if found is None:
         return text
     start, end = found.span()
-    return text[:start] + _STRING.sub(_unquoted, text[start:end]) + text[end:]
+    # A list of tokens is one text.
+    joint = BLANK if _TOKEN.search(found.group()) else LINE
+    return text[:start] + _STRING.sub(partial(_unquoted, joint), text[start:end]) + text[end:]
 
 
-def _unquoted(match: re.Match[str]) -> str:
+def _unquoted(joint: str, match: re.Match[str]) -> str:
     if len(match.group()) == 1:
-        return LINE
+        return joint
     return f" {match.group(1) or match.group(2) or ''} "
+
+
+# What programs put before a name ("has_edema", "isPresent"), and YAML around a value.
+_AROUND = re.compile(
+    rf"(?<![^\W_])(?:{any_of(_KEYS.prefixes)})(?:_(?=[A-Za-z])|(?=[A-Z][a-z]))"
+    r"|(?<=[:=])[ \t]*(?:!!\w+[ \t]+)?(?P<quote>[\"'])(?P<value>[^\"'\n]{1,80})(?P=quote)"
+    r"|!!\w+(?=\s)"
+)
+
+
+def with_bare_names(text: str) -> str:
+    """Return the text without "has_" before names, and without types and quotes of values."""
+    return _AROUND.sub(
+        lambda match: f"{match['value'] or ''} ".rjust(match.end() - match.start()), text
+    )
+
+
+_NAMES, _STATES = frozenset(_KEYS.naming), frozenset(_KEYS.stating)
+_HEADER = re.compile(rf"^[\"']?(?:{any_of(_KEYS.naming)})[\"']?[;,]", re.MULTILINE | re.IGNORECASE)
+
+
+def with_bars(text: str) -> str:
+    """Return a table whose cells a comma or semicolon parts, with bars between them.
+
+    >>> with_bars("Finding;Present\\nEdema;0").split()
+    ['Finding|Present', 'Edema|0']
+    """
+    lines = text.split("\n")
+    for sign in ";,":
+        columns = 0
+        for at, line in enumerate(lines):
+            cells = [cell.strip(" \"'").lower() for cell in line.split(sign)]
+            if len(cells) > 1 and not _NAMES.isdisjoint(cells) and not _STATES.isdisjoint(cells):
+                columns = len(cells)
+            if columns != len(cells):
+                columns = 0
+            elif columns:
+                lines[at] = line.replace(sign, "|")
+    return "\n".join(lines)
 
 
 _FIELD = re.compile(
     rf"(?P<before>^|(?<=:)|[\n,;{{(\[|]|(?<!\S)[-*•](?=[ \t]))[\s,;{{(\[\"'|*•-]*"
     rf"(?:(?P<naming>{any_of(_KEYS.naming)})|(?P<stating>{any_of(_KEYS.stating)})"
-    rf"|(?:{any_of(_KEYS.describing)}))[\"']?[ \t]*[:=]+[ \t]*(?=\S)"
-    r"(?P<value>[^\n,;\"'{}\[\]()|]*)[\"')]*",
+    rf"|(?P<describing>{any_of(_KEYS.describing)})|(?P<other>[A-Za-z]\w{{0,24}}))"
+    r"[\"']?[ \t]*[:=]+[ \t]*[\"']?(?=[^\s\"'])(?P<value>[^\n,;\"'{}\[\]()|]*)[\"')]*",
     re.IGNORECASE,
 )
 # Characters that hold a key, with signs around it.
@@ -63,25 +106,29 @@ def without_keys(text: str) -> str:
     if not any(each["stating"] and _ANSWER.match(each["value"]) for each in fields):
         return text
     parts: list[str] = []
-    end, is_named = 0, False
+    end, before = 0, None
     for each in fields:
-        before = text[end : each.start()]
-        parts.append(before)
+        between, (begin, last) = text[end : each.start()], each.span("value")
+        # Behind the name, a field of any other name may hold the answer.
+        is_beside = before is not None and not between.strip()
+        if each["other"] and not (is_beside and _ANSWER.match(each["value"])):
+            before = None
+            continue
         joint = LINE
         if not each["naming"]:
-            has_label = (parts[-1].rstrip() or "".join(parts[-3:]).rstrip())[-1:] == ":"
-            joint = BLANK if has_label else ":" if is_named or before.strip() else ","
-        begin, end = each.span("value")
-        parts += [joint + BLANK * (begin - each.start() - 1), each["value"]]
-        parts.append(BLANK * (each.end() - end))
-        end, is_named = each.end(), bool(each["naming"])
+            has_label = "".join([*parts[-3:], between]).rstrip()[-1:] == ":"
+            is_named = before is None or before["naming"] or not is_beside
+            joint = BLANK if has_label else ":" if is_named else ","
+        parts += [between, joint, BLANK * (begin - each.start() - 1), each["value"]]
+        parts.append(BLANK * (each.end() - last))
+        end, before = each.end(), each
     return "".join(parts) + text[end:]
 
 
 def may_have_records(text: str) -> bool:
-    """Return whether a word before a colon is a key of records, or names who answers."""
+    """Return whether a key of records, or a name of who answers, stands before a sign."""
     if ":" not in text:
-        return False
+        return _HEADER.search(text) is not None
     words = (part[-_LONGEST_KEY:].split() for part in text.split(":")[:-1])
     return any(found and found[-1].lower().strip("\"'{([,-*•|;") in _MARKING for found in words)
 

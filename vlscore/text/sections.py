@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from vlscore.text.line_ends import BLANK_LINE
 from vlscore.text.plain import plain_text
 from vlscore.text.stand_ins import BLANKS
-from vlscore.text.tables import WORDS
+from vlscore.text.title_names import SECTION_NAMES
 from vlscore.text.titles import Title, titles_of
 
 _DIVISIBLE = ("findings", "impression", "findings and impression")
@@ -89,7 +89,7 @@ def has_headings(report: str) -> bool:
     >>> has_headings("INDICATION: Cough. FINDINGS: Clear."), has_headings("Clear lungs.")
     (True, False)
     """
-    return any(section.name in WORDS.sections for section in split_sections(report).sections)
+    return any(section.name in SECTION_NAMES for section in split_sections(report).sections)
 
 
 def split_sections(report: str) -> ReportSections:

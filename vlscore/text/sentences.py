@@ -44,7 +44,8 @@ _BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
 # A short answer to a question ("Effusion? None."), which ends no sentence.
 _ANSWERS = any_of(WORDS.lines.answers)
 _ANSWER = re.compile(
-    rf"[ \t{JOINER}]*(?:{BOX_SIGN}|(?i:{_ANSWERS}|{any_of(WORDS.lines.denying)})(?=[ \t]*(?:[.,;\n]|$))"
+    rf"[ \t{JOINER}]*(?:{BOX_SIGN}"
+    rf"|(?i:{_ANSWERS}|{any_of(WORDS.lines.denying)})(?=[ \t]*(?:[.,;\n]|$))"
     rf"|(?=[A-Z])(?i:(?!(?:{any_of(WORDS.lines.denying)})\b)(?:{_ANSWERS})\b))"
 )
 _LONGEST_QUESTION = 60
@@ -122,14 +123,14 @@ def _add_block(found: list[tuple[int, int]], text: str, begin: int, end: int) ->
             _append(found, text, first, last)
         return
     for stop in _STOP.finditer(text, begin, end):
-        if stop.start() < begin or not _ends_sentence(text, begin, stop):
+        if stop.start() < begin or not _ends_sentence(text, begin, stop, end):
             continue
         _append(found, text, begin, stop.end())
         begin = stop.end()
     _append(found, text, begin, end)
 
 
-def _ends_sentence(text: str, begin: int, stop: re.Match[str]) -> bool:
+def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool:
     mark = stop.group()
     if mark == "." and text[stop.end() : stop.end() + 1] in _BEHIND_A_STOP:
         word = text[text.rfind(" ", begin, stop.start()) + 1 : stop.start()].lower()
@@ -140,13 +141,15 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str]) -> bool:
     if mark == "?" and _DOUBTED.match(text, stop.start()) is not None:
         return False
     if mark == "?" and stop.start() - begin < _LONGEST_QUESTION:
-        return _ANSWER.match(text, stop.end()) is None
+        return _ANSWER.match(text, stop.end(), end) is None
     if not mark.startswith("."):
         return True
     after = text[stop.end() : stop.end() + 1]
     if after and not (after.isspace() or after.isupper() or after in "_•●▪◦(["):
         return _SMALL_WORD.fullmatch(text, stop.start() - 3, stop.start()) is not None
-    if len(mark) > _ELLIPSIS:
+    if len(mark) > _ELLIPSIS or (
+        len(mark) == _ELLIPSIS and _ANSWER.match(text, stop.end(), end) is not None
+    ):
         return _BLANK.match(text, stop.end()) is not None
     word = _word_before(text, begin, stop.start())
     if not word or len(word) > _LONGEST_SHORT:

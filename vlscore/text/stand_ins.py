@@ -22,8 +22,10 @@ CHARACTERS = {
     ),
     **dict.fromkeys(map(ord, INVISIBLE), JOINER),
     **dict.fromkeys(map(ord, "‘’‛´ʼ＇"), "'"),
-    **dict.fromkeys(map(ord, "‐‑−﹣－⊖➖"), "-"),
-    **dict.fromkeys(map(ord, "⊕➕＋"), "+"),
+    **dict.fromkeys(map(ord, "‐‑−﹣－"), "-"),
+    **dict.fromkeys(map(ord, "⊖⊝➖"), "✗"),
+    **dict.fromkeys(map(ord, "⊕➕"), "✓"),
+    ord("＋"): "+",
     **dict(zip(map(ord, _WIDE_SIGNS), ":;,..,!?()[]{}[]", strict=True)),
 }
 

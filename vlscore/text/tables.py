@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class _Titles(NamedTuple):
-    main: frozenset[str]
-    preliminary: frozenset[str]
-    preliminary_words: tuple[str, ...]
+    whole: Mapping[str, str]
+    neutral: frozenset[str]
+    sure: frozenset[str]
+    in_capitals: frozenset[str]
+    always: frozenset[str]
     first_reading: tuple[str, ...]
     version: tuple[str, ...]
     final: tuple[str, ...]
-    words: Mapping[str, str]
-    on_lines: tuple[str, ...]
 
 
 class _Views(NamedTuple):
@@ -56,6 +56,7 @@ class _Keys(NamedTuple):
     naming: tuple[str, ...]
     stating: tuple[str, ...]
     describing: tuple[str, ...]
+    prefixes: tuple[str, ...]
 
 
 class _Turns(NamedTuple):
@@ -86,8 +87,6 @@ def _read_words() -> _TextTables:
 
 
 WORDS = _read_words()
-#: Title -> name of the section that it begins.
-SECTIONS = {title: name for name, titles in WORDS.sections.items() for title in titles}
 
 
 def any_of(words: Iterable[str]) -> str:

@@ -19,13 +19,17 @@ _THOUGHT = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _BRACKET = re.compile(r"\[\s?(?P<close>/?)(?P<name>[A-Za-z][A-Za-z &/]{1,30})\s?\](?!\()")
+_LABELLED = re.compile(r"\[([^\W\d_][^\[\]\n:=]{1,40}[:=][^\[\]\n]{1,40})\]")
 
 
+# A tag that begins and one that ends.
+_PAIR = 2
 # The text of an element without others in it is the answer to its name, where it is short.
 _LEAF = re.compile(r"[^<>\n&]{1,60}(?:<|&(?:amp;)*lt;)/")
 _ATTRIBUTE = re.compile(
-    rf"\b(?:(?P<naming>{any_of(_KEYS.naming)})|(?:{any_of(_KEYS.stating)}))\s*=\s*"
-    r"(?P<quote>[\"'])(?P<words>[^<>\"']*)(?P=quote)",
+    rf"\b(?:(?P<naming>{any_of(_KEYS.naming)})|(?P<stating>{any_of(_KEYS.stating)})"
+    rf"|(?:{any_of(_KEYS.describing)}))"
+    r"\s*=\s*(?P<quote>[\"'])(?P<words>[^<>\"']*)(?P=quote)",
     re.IGNORECASE,
 )
 
@@ -45,6 +49,7 @@ def without_tags(text: str) -> str:
 
 def without_brackets(text: str) -> str:
     """Return the text with line ends for marks like [SEP], and titles for "[FINDINGS]"."""
+    text = _LABELLED.sub(lambda match: f"{LINE}{match[1]}{LINE}", text)
     return _BRACKET.sub(_unbracketed, text)
 
 
@@ -59,7 +64,7 @@ def _untagged(match: re.Match[str]) -> str:
         return BLANK * width if match["close"] else BLANK * (width - 1) + "|"
     if name in _TAGS["inline"]:
         return hidden(match)
-    if name in _TAGS["masked"] and name not in _closed_tags(match.string):
+    if name in _TAGS["masked"] and _tags(match.string)[name] < _PAIR:
         return "_" * width
     if (attributes := _of_attributes(match)) is not None:
         return attributes
@@ -73,37 +78,38 @@ def _untagged(match: re.Match[str]) -> str:
         return LINE + BLANK * (width - len(title) - 2) + title + ":"
     if name in _TAGS["models"] or match["close"]:
         return line_end(match)
-    if name not in _closed_tags(match.string):
+    if _tags(match.string)[name] < _PAIR:
         return match.group()
+    # What several elements are called is the name of none.
     is_named = name not in (*_KEYS.naming, *_KEYS.stating) and not match["rest"]
+    is_named = is_named and _tags(match.string)[name] == _PAIR
     is_label = is_named and _LEAF.match(match.string, match.end()) is not None
     return LINE + BLANK * (width - len(title) - 2) + title + ":" if is_label else line_end(match)
 
 
 def _of_attributes(match: re.Match[str]) -> str | None:
-    """Return "name: value" for a tag that has them as attributes; None for another tag."""
-    words = {
-        bool(each["naming"]): each
-        for each in _ATTRIBUTE.finditer(match.string, *match.span("rest"))
-    }
-    if True not in words:
+    """Return "name: value, side" for a tag that has them as attributes; None for another tag."""
+    found = list(_ATTRIBUTE.finditer(match.string, *match.span("rest")))
+    names = [each.span("words") for each in found if each["naming"]]
+    values = [each.span("words") for each in found if not each["naming"]]
+    if not names and not any(each["stating"] for each in found):
         return None
     shown = [LINE, *BLANK * (match.end() - match.start() - 1)]
-    for is_name, each in words.items():
-        start, end = (place - match.start() for place in each.span("words"))
-        shown[start:end] = each["words"]
-        if is_name:
-            shown[end] = ":"
-    if False in words:
+    for signs, (start, end) in (
+        (":", names[-1] if names else match.span("name")),
+        *((",", value) for value in values),
+    ):
+        at = end - match.start()
+        shown[start - match.start() : at + 1] = match.string[start:end] + signs
+    if values:
         shown[-1] = LINE
     return "".join(shown)
 
 
 @lru_cache(4)
-def _closed_tags(text: str) -> frozenset[str]:
-    """Return the names of tags that are closed, or stand several times."""
-    names = Counter(name.lower() for name in re.findall(r"</?([\w:.-]{1,40})/?>", text))
-    return frozenset(name for name, count in names.items() if count > 1)
+def _tags(text: str) -> Counter[str]:
+    """Return how often the name of each tag stands in a text, where it begins or ends."""
+    return Counter(name.lower() for name in re.findall(r"</?([\w:.-]{1,40})/?>", text))
 
 
 def _unbracketed(match: re.Match[str]) -> str:

@@ -1,56 +1,70 @@
-"""Names of sections by their titles: synonyms, misspelt titles, and titles that name the views."""
+"""Names of sections by their titles: by the words that name them, and by views of the chest."""
 
 import re
-from collections.abc import Collection
 from functools import lru_cache
 
-from vlscore.text.tables import SECTIONS, WORDS, any_of
+from vlscore.text.tables import WORDS
 
 _WORDS = re.compile(r"[^\W_]+")
-_PRELIMINARY = re.compile(rf"\b(?:{any_of(WORDS.titles.preliminary_words)})\b")
-# Shorter titles have too many neighbours ("exam", "note").
+_LETTERS = re.compile(r"[^\W\d_]+")
+# Shorter words have too many neighbours ("exam", "note").
 _SHORTEST_MISSPELT, _LONGEST = 6, 60
+_SECTION_OF = {word: name for name, words in WORDS.sections.items() for word in words}
+_ORDER = {name: place for place, name in enumerate(WORDS.sections)}
+_BOTH = "findings and impression"
+#: Names of all sections.
+SECTION_NAMES = frozenset((*WORDS.sections, *WORDS.titles.whole.values(), _BOTH))
 
 
 @lru_cache(4096)
 def section_of_title(title: str) -> str | None:
     """Return the section that a title begins, such as "findings"; None for titles inside sections.
 
-    Only main titles begin a section in lower case. A letter may be wrong.
+    Only sure words of a section begin one in lower case. A letter may be wrong.
 
-    >>> [section_of_title(title) for title in ("Impressoin", "NDICATION", "HEART")]
-    ['impression', 'indication', None]
+    >>> [section_of_title(title) for title in ("Impressoin", "NDICATION", "Why ordered", "HEART")]
+    ['impression', 'indication', 'indication', None]
     """
-    lowered = " ".join(title.lower().split())
-    if len(lowered) > _LONGEST:
-        return None
-    titles = WORDS.titles
-    if not title.isupper():
-        if lowered in titles.preliminary:
-            return "wet read"
-        if any(words in lowered for words in titles.on_lines):
-            return "indication"
-        return _named(lowered, titles.main)
-    known = _named(lowered, SECTIONS)
-    # Before the words of titles: a preliminary impression is not the impression.
-    if known is None and _PRELIMINARY.search(lowered):
-        return "wet read"
-    return known or next((name for word, name in titles.words.items() if word in lowered), None)
+    naming, is_all, section = _read_title(title)
+    if section is None or title.isupper():
+        is_section = is_all or not naming.isdisjoint(WORDS.titles.in_capitals)
+    elif is_all:
+        is_section = len(naming) > 1 or not naming.isdisjoint(WORDS.titles.sure)
+    else:
+        is_section = not naming.isdisjoint(WORDS.titles.always)
+    return section if is_section else None
 
 
 def section_of_label(label: str) -> str | None:
-    """Return the section of which a label is a title, letter by letter, in any case."""
-    return SECTIONS.get(" ".join(label.lower().split()))
+    """Return the section that all words of a label name, in any case."""
+    _, is_all, section = _read_title(label)
+    return section if is_all else None
 
 
-def _named(title: str, titles: Collection[str]) -> str | None:
-    """Return the section of a title among others, with a wrong letter if there is no other way."""
-    if title in titles:
-        return SECTIONS[title]
-    if len(title) < _SHORTEST_MISSPELT:
-        return None
-    near = (each for each in sorted(titles) if len(each) >= _SHORTEST_MISSPELT)
-    return next((SECTIONS[each] for each in near if _differs_by_one(title, each)), None)
+@lru_cache(4096)
+def _read_title(title: str) -> tuple[frozenset[str], bool, str | None]:
+    """Return the words of a title that name sections, whether there is no other, and its section.
+
+    The section is the one that stands first in the table.
+    """
+    lowered = " ".join(title.lower().split())
+    if len(lowered) > _LONGEST:
+        return frozenset(), False, None
+    words = [_spelt(word) for word in _LETTERS.findall(lowered)]
+    naming = frozenset(word for word in words if word in _SECTION_OF)
+    is_all = all(word in naming or word in WORDS.titles.neutral for word in words)
+    if (whole := WORDS.titles.whole.get(lowered)) is not None:
+        return frozenset((lowered,)), True, whole
+    named = sorted({_SECTION_OF[word] for word in naming}, key=_ORDER.__getitem__)
+    section = _BOTH if named == ["findings", "impression"] else next(iter(named), None)
+    return naming, is_all, section
+
+
+def _spelt(word: str) -> str:
+    """Return a word of titles that may have a wrong letter."""
+    if word in _SECTION_OF or word in WORDS.titles.neutral or len(word) < _SHORTEST_MISSPELT:
+        return word
+    return next((each for each in _LONG_NAMES if _differs_by_one(word, each)), word)
 
 
 @lru_cache(4096)
@@ -69,6 +83,9 @@ def names_views(title: str) -> bool:
     if WORDS.views.named_by.isdisjoint(words) or (len(words) < 2 and not is_upper):
         return False
     return all(word in known or _is_near(word, known) for word in words)
+
+
+_LONG_NAMES = sorted(word for word in _SECTION_OF if len(word) >= _SHORTEST_MISSPELT)
 
 
 def _is_near(word: str, others: frozenset[str]) -> bool:

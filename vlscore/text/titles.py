@@ -8,7 +8,7 @@ from typing import NamedTuple
 from vlscore.text.plain import plain_text
 from vlscore.text.stand_ins import BLANKS, JOINER
 from vlscore.text.tables import WORDS, any_of
-from vlscore.text.title_names import names_views, section_of_title
+from vlscore.text.title_names import names_views, section_of_label, section_of_title
 
 _BLANKS = rf"[ \t{JOINER}]*"
 _NUMBER = r"(?:(?:\(?\d{1,2}[.):]|[A-Za-z][.)]|\(?[ivxIVX]{1,4}[.)]|[-–—*•●▪◦·>+=])[ \t]*)*"
@@ -16,7 +16,7 @@ _OPENING = rf"{_BLANKS}(?:\|{_BLANKS})?{_NUMBER}[\"'“‘\[({{]?{_BLANKS}"
 # "1:2" and "9:30" are no titles, "IMPRESSION:1. Normal." has one.
 _NO_RATIO = r"(?!\d(?!\d?[.)]))"
 # At the beginning of a line: before a colon, before a dash, or alone.
-_LETTER = rf"(?:[^\W\d_]|[ ()/,&+.\-\d{JOINER}]|(?<=\d):(?=\d\d))"
+_LETTER = rf"(?:[^\W\d_]|[ ()/,&+.\-'\d{JOINER}]|(?<=\d):(?=\d\d))"
 _ON_LINE = re.compile(
     rf"{_OPENING}(?P<name>[^\W\d_]{_LETTER}{{1,60}}?)(?P<closing>[\"'”’\])}}]?){_BLANKS}"
     rf"(?P<end>:+[-–—]?{_NO_RATIO}|[-–—=>]+(?=[ \t{JOINER}\n]|$)|;(?=\S)|\||(?=\t)"
@@ -43,6 +43,8 @@ _WET = re.compile(
     rf"(?:[ \t]+(?i:{any_of(WORDS.titles.version)})[ \t]*#?\d+)?[ \t]*:?"
 )
 _FINAL = re.compile(rf"[ \t]*(?P<name>{any_of(WORDS.titles.final)})[ \t]*:?(?=[ \t]*(?:\r?\n|$))")
+# A code of diagnoses (ICD-10) says why the examination was ordered: "J93.9 Pneumothorax".
+_CODE = re.compile(r"[ \t]*(?P<name>[A-TV-Z]\d\d\.[\dA-Z]{1,4})\b[ \t]*[-–:]?")
 
 
 class Title(NamedTuple):
@@ -99,7 +101,7 @@ def _on_lines(text: str) -> Iterator[re.Match[str]]:
         # Most lines are prose without a sign of a title.
         may_be = len(text) - start < _LONGEST or _SIGN.search(text, start, start + _LONGEST)
         if may_be and text[start : start + 1] != "\n":
-            for pattern in (_WET, _FINAL, _ON_LINE):
+            for pattern in (_WET, _FINAL, _CODE, _ON_LINE):
                 if (match := pattern.match(text, start)) is not None:
                     yield match
         start = text.find("\n", start) + 1 or -1
@@ -122,16 +124,26 @@ def _in_lines(text: str, ends: set[int]) -> Iterator[re.Match[str]]:
         colon = text.find(":", colon + 1)
 
 
+# Sections of which a title that names the views has words, too.
+_OF_VIEWS, _OF_CODES = ("technique", "examination"), "indication"
+
+
 def _title(match: re.Match[str], on_line: bool) -> Iterator[Title]:
     words = " ".join(match["name"].replace(JOINER, "").split()).rstrip(" .-")
+    if match.re is _CODE:
+        yield Title(words, _OF_CODES, *match.span())
+        return
     if match.re in (_WET, _FINAL):
         yield Title(words, section_of_title(words.upper()), *match.span())
         return
-    has_colon = match.re is not _ON_LINE or match["end"].startswith(":") or bool(match["closing"])
+    has_colon = (
+        match.re is not _ON_LINE or match["end"].startswith((":", "=")) or bool(match["closing"])
+    )
     if not has_colon and not _stands_alone(match, words):
         return
     section = section_of_title(words)
-    is_view = section is None and names_views(words)
+    may_name_views = section is None or (section in _OF_VIEWS and " " in words)
+    is_view = may_name_views and names_views(words)
     if is_view:
         section = "findings"
     # Views inside a line begin a section in capitals alone.
@@ -147,9 +159,10 @@ def _stands_alone(match: re.Match[str], words: str) -> bool:
 
     "FINDINGS" may be the last line of wrapped prose, "No typical findings" a line of its own.
     """
-    lowered = words.lower()
-    are_views = words.isupper() and " " in words and names_views(lowered)
-    if lowered not in WORDS.titles.main and not are_views:
+    are_views = words.isupper() and " " in words and names_views(words.lower())
+    if not are_views and (
+        section_of_label(words) is None or section_of_title(words.lower()) is None
+    ):
         return False
     text, start = match.string, match.start()
     if match["end"].strip("-–—.") or text[match.end() : match.end() + 1] == "\t":
