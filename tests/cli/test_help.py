@@ -127,6 +127,9 @@ def test_metrics_lists_every_metric_within_80_columns(command):
     assert max(map(len, lines)) <= 80
     listed = [found[1] for line in lines if (found := re.match(r"  (\S+) +[↑↓]", line))]
     assert sorted(listed) == sorted(METRICS)
+    # What is said of each stands in one column.
+    rows = [line for line in lines if re.match(r"  \S+ +[↑↓]", line)]
+    assert {re.search("[↑↓]", line).start() for line in rows} == {23}
     text = " ".join(done.stdout.split())
     for metric in METRICS.values():
         assert metric.description.partition(";")[0] in text

@@ -410,6 +410,15 @@ def test_any_other_folder_is_shown_by_its_tables_and_rows(tmp_path):
     assert "name" not in cases_of(report(folder, texts=False).path)["values"]
 
 
+@pytest.mark.parametrize(("different", "has_card"), [(5, False), (6, True)])
+def test_a_column_of_few_different_numbers_has_no_distribution(different, has_card, tmp_path):
+    rows = "".join([f"{number},{number % different}\n" for number in range(12)])
+    content = Content({"directions": frame([{"a": "x"}])})
+    folder = finished(tmp_path / "g", "retrieval", content, rows_csv=f"name,x\n{rows}")
+    (column,) = [c for c in cases_of(report(folder).path)["columns"] if c["name"] == "x"]
+    assert column["card"] == has_card
+
+
 @pytest.mark.parametrize(("metric", "encoder"), [("os:system", None), ("vlscore", "os:system")])
 def test_a_folder_cannot_choose_code(metric, encoder, tmp_path):
     folder = Result(tmp_path, {"encoder": {"name": encoder} if encoder else None})
