@@ -46,6 +46,9 @@ def test_benjamini_hochberg_by_hand():
     )
     assert len(benjamini_hochberg([])) == 0
     assert benjamini_hochberg([1.0, 0.0]).tolist() == [1.0, 0.0]
+    # A test without a p value has none, and does not count.
+    found = benjamini_hochberg([0.01, float("nan"), 0.04])
+    np.testing.assert_allclose(found, [0.02, float("nan"), 0.04])
     p = np.round(np.random.default_rng(0).random(50) ** 3, 2)
     expected = stats.false_discovery_control(p, method="bh")
     assert benjamini_hochberg(p).tolist() == expected.tolist()
@@ -58,7 +61,7 @@ def test_benjamini_hochberg_by_hand():
         lambda: two_sample_p_value([1.0], []),
         lambda: paired_p_value([1.0, 2.0], [1.0]),
         lambda: two_sample_p_value([float("nan"), 1.0], [1.0]),
-        lambda: benjamini_hochberg([0.1, float("nan")]),
+        lambda: benjamini_hochberg([0.1, 1.5]),
     ],
 )
 def test_samples_that_cannot_be_tested_are_refused(call):

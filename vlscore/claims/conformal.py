@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats import adjusted_p_values
+from vlscore.stats import benjamini_hochberg
 
 Values = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ def decided(p_values: ArrayLike, families: Sequence[Hashable], rate: float) -> N
     p = np.asarray(p_values, np.float64)
     found = np.zeros(len(p), bool)
     for rows in rows_by_family(families).values():
-        found[rows] = adjusted_p_values(p[rows]) <= rate
+        found[rows] = benjamini_hochberg(p[rows]) <= rate
     return found
 
 

@@ -2,7 +2,9 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts.types import PositiveInt
 
 from vlscore.cli.output import check_figure, print_encoder_warning, show
 from vlscore.cli.progress import phase_progress
@@ -14,7 +16,6 @@ from vlscore.cli.shared import (
     Names,
     Out,
     OutputOptions,
-    RatingOptions,
     Ratings,
     named_values,
     options,
@@ -24,6 +25,39 @@ from vlscore.evaluation import AlignmentSettings
 if TYPE_CHECKING:
     from vlscore.data import StudyTable
     from vlscore.evaluation import RatedPairs
+
+
+@options(TABLE)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RatingOptions:
+    """Columns of a table of ratings.
+
+    Attributes:
+        rename: Columns that have other names in RATINGS, as study_id=ID,rater=reader: study_id,
+            candidate_id, rater, rating (repeat it for each dimension), category, significant,
+            reference, candidate, image; id and view of further tables. category= without a name:
+            RATINGS has no such column.
+        rater_columns: Columns of ratings, one for each rater, of a table with one row a candidate.
+        limit: Read only the first N rated candidates.
+    """
+
+    rename: Names = ()
+    rater_columns: Names = ()
+    limit: PositiveInt | None = None
+
+    def read(self, path: Path, **how: Any) -> "RatedPairs":
+        """Return the rated candidates of a table or folder; `how` as of `read_ratings`."""
+        from vlscore.evaluation import read_ratings
+
+        return read_ratings(path, **self.columns(), **how).first(self.limit)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns as `read_ratings` takes them."""
+        pairs = [tuple(map(str.strip, each.partition("=")[::2])) for each in self.rename]
+        ratings = tuple(column for role, column in pairs if role == "rating")
+        others = {role: column for role, column in pairs if role not in ("rating", "id", "view")}
+        found = {"by_rater": self.rater_columns, "rename": others}
+        return found | ({"ratings": ratings} if ratings else {})
 
 
 @options(TABLE)

@@ -27,7 +27,6 @@ from vlscore.errors import InvalidSetting
 if TYPE_CHECKING:
     from vlscore.data import StudyTable, TextPolicy
     from vlscore.embedding import StudyEmbedder
-    from vlscore.evaluation import RatedPairs
     from vlscore.metrics import Scorer
 
 # Roles of columns of a table of studies.
@@ -339,39 +338,6 @@ class EncoderOptions:
             "cache": not self.no_cache,
             **reading,
         }
-
-
-@options(TABLE)
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RatingOptions:
-    """Columns of a table of ratings.
-
-    Attributes:
-        rename: Columns that have other names in RATINGS, as study_id=ID,rater=reader: study_id,
-            candidate_id, rater, rating (repeat it for each dimension), category, significant,
-            reference, candidate, image; id and view of further tables. category= without a name:
-            RATINGS has no such column.
-        rater_columns: Columns of ratings, one for each rater, of a table with one row a candidate.
-        limit: Read only the first N rated candidates.
-    """
-
-    rename: Names = ()
-    rater_columns: Names = ()
-    limit: PositiveInt | None = None
-
-    def read(self, path: Path, **how: Any) -> "RatedPairs":
-        """Return the rated candidates of a table or folder; `how` as of `read_ratings`."""
-        from vlscore.evaluation import read_ratings
-
-        return read_ratings(path, **self.columns(), **how).first(self.limit)
-
-    def columns(self) -> dict[str, Any]:
-        """Return the columns as `read_ratings` takes them."""
-        pairs = [tuple(map(str.strip, each.partition("=")[::2])) for each in self.rename]
-        ratings = tuple(column for role, column in pairs if role == "rating")
-        others = {role: column for role, column in pairs if role not in ("rating", "id", "view")}
-        found = {"by_rater": self.rater_columns, "rename": others}
-        return found | ({"ratings": ratings} if ratings else {})
 
 
 @options(RESULTS)

@@ -28,7 +28,6 @@ from .grouped import places_by_group as places_by_group
 from .grouped import sums_by_group as sums_by_group
 from .hypothesis_tests import Combine as Combine
 from .hypothesis_tests import PairedSums as PairedSums
-from .hypothesis_tests import adjusted_p_values as adjusted_p_values
 from .hypothesis_tests import auc as auc
 from .hypothesis_tests import auc_interval as auc_interval
 from .hypothesis_tests import benjamini_hochberg as benjamini_hochberg

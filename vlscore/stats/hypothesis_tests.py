@@ -112,24 +112,19 @@ def auc_interval(larger: ArrayLike, smaller: ArrayLike, level: float = 0.95) -> 
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     """Adjust p values to control the false discovery rate (Benjamini, Hochberg 1995), (n,).
 
-    Raises: InvalidSetting if a value is no probability.
+    That of a test without one is nan, stays so, and does not count.
+
+    Raises: InvalidSetting if another value is no probability.
     """
     p = np.asarray(p_values, dtype=np.float64)
-    if not ((p >= 0) & (p <= 1)).all():
-        raise InvalidSetting("p values must lie between 0 and 1; leave out tests without a p value")
-    order = np.argsort(p)[::-1]
-    # From the largest: n / rank times p, and no more than that of a larger p.
-    scaled = len(p) / np.arange(len(p), 0, -1) * p[order]
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(np.minimum.accumulate(scaled), 1)
-    return adjusted
-
-
-def adjusted_p_values(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Adjust p values as `benjamini_hochberg`; nan, of a test without one, stays and counts not."""
-    p = np.asarray(p_values, dtype=np.float64)
+    known = p[~np.isnan(p)]
+    if not ((known >= 0) & (known <= 1)).all():
+        raise InvalidSetting("p values must lie between 0 and 1, or be nan")
+    # From the largest, behind which nan stands: n / rank times p, and no more than a larger p.
+    order = np.argsort(p)[: len(known)][::-1]
+    scaled = len(known) / np.arange(len(known), 0, -1) * p[order]
     adjusted = np.full(len(p), np.nan)
-    adjusted[~np.isnan(p)] = benjamini_hochberg(p[~np.isnan(p)])
+    adjusted[order] = np.minimum(np.minimum.accumulate(scaled), 1)
     return adjusted
 
 

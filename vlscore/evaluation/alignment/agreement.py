@@ -22,7 +22,7 @@ from vlscore.stats import (
     CORRELATIONS,
     UNDEFINED,
     Interval,
-    adjusted_p_values,
+    benjamini_hochberg,
     bootstrap_p_value,
     drawn_weights,
     grouped_mean,
@@ -182,7 +182,7 @@ def _differences(
                 "p_value": bootstrap_p_value((first - second)[1:]) if units > 1 else math.nan,
             }
         )
-    adjusted = adjusted_p_values([row["p_value"] for row in rows])
+    adjusted = benjamini_hochberg([row["p_value"] for row in rows])
     return [{**row, "adjusted_p": float(p)} for row, p in zip(rows, adjusted, strict=True)]
 
 

@@ -27,7 +27,7 @@ from vlscore.stats import (
     Presentation,
     Result,
     TextTable,
-    adjusted_p_values,
+    benjamini_hochberg,
     crossed,
     grouped_mean,
     interval_cells,
@@ -150,7 +150,7 @@ def compare_errors(
                 row = {"candidate": name, "other": other, "which": which, "category": category}
                 row |= {"n": len(x), "difference": float((x - y).mean())}
                 rows.append({**row, "p_value": one_sided_p_value(x, y)})
-        adjusted = adjusted_p_values([row["p_value"] for row in rows])
+        adjusted = benjamini_hochberg([row["p_value"] for row in rows])
         tests += [
             {**row, "adjusted_p": float(p), "is_worse": bool(p <= rate)}
             for row, p in zip(rows, adjusted, strict=True)

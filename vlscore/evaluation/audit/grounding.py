@@ -32,7 +32,7 @@ from vlscore.evaluation.audit.audit_settings import (
     OTHER,
 )
 from vlscore.findings import extract
-from vlscore.stats import UNDEFINED, Interval, adjusted_p_values, paired_p_value
+from vlscore.stats import UNDEFINED, Interval, benjamini_hochberg, paired_p_value
 
 #: Observation -> the sides on which a report states it.
 Stated = Mapping[str, frozenset[str]]
@@ -190,7 +190,7 @@ def findings_frame(effects: Mapping[str, Any]) -> list[dict[str, Any]]:
         records.append(record)
     ways = [(record, way) for record in records[1:] for way in ("region", "film")]
     for (record, way), p in zip(
-        ways, adjusted_p_values([r[f"p_{w}"] for r, w in ways]) if ways else (), strict=True
+        ways, benjamini_hochberg([r[f"p_{w}"] for r, w in ways]) if ways else (), strict=True
     ):
         record[f"adjusted_p_{way}"] = float(p)
     for way in ("region", "film"):

@@ -33,7 +33,7 @@ from vlscore.evaluation.comparison.tables import VALUES, baseline_notes
 from vlscore.evaluation.methods_text import REFERENCES, MethodsText
 from vlscore.evaluation.scored import BASELINE, ID, Scored
 from vlscore.metrics import Scorer
-from vlscore.stats import Content, Result, adjusted_p_values
+from vlscore.stats import Content, Result, benjamini_hochberg
 
 PAPER, METHODS = "table", "methods.md"
 
@@ -185,7 +185,7 @@ def _by_group(
                 for each in own
             ]
             of_column += [{**group, **each} for each in own_tests]
-        adjusted = adjusted_p_values([test["p"] for test in of_column])
+        adjusted = benjamini_hochberg([test["p"] for test in of_column])
         for test, p in zip(of_column, adjusted, strict=True):
             test["adjusted_p"] = float(p)
             del test["adjusted_p_all"]

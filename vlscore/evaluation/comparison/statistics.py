@@ -19,7 +19,7 @@ from vlscore.stats import (
     UNDEFINED,
     Interval,
     PairedSums,
-    adjusted_p_values,
+    benjamini_hochberg,
     bootstrap_mean,
     mean_of_sums,
     mean_statistics,
@@ -153,7 +153,7 @@ def numbers_and_tests(
     primary = {each.facts["metric"] for each in numbers if each.facts["primary"]}
     of_primary = [test for test in tests if test["metric"] in primary]
     for family, name in ((tests, "adjusted_p_all"), (of_primary, "adjusted_p")):
-        for test, p in zip(family, adjusted_p_values([t["p"] for t in family]), strict=True):
+        for test, p in zip(family, benjamini_hochberg([t["p"] for t in family]), strict=True):
             test[name] = float(p)
     return values, tests
 

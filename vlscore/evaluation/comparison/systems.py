@@ -293,7 +293,7 @@ def _require_same(
             because = f" ({'; '.join(reasons)})" if reasons else ""
             paths = f"{one.table.path} lacks {_ids(lacking)} of {two.table.path}"
             differences.append(f"{paths}{because}")
-    if near := how_ids_differ(*alone):
+    if all(alone) and (near := how_ids_differ(*alone)):
         differences.append(near)
     texts = {
         name: (study.reference or "", theirs[name].reference or "")

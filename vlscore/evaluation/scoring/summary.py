@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from vlscore.core import with_noun
 from vlscore.errors import VLScoreError
 from vlscore.evaluation.comparison.statistics import numbers_and_tests, numbers_of
-from vlscore.evaluation.methods_text import data, joined, on_intervals, on_metrics
 from vlscore.evaluation.scored import Scored
 from vlscore.metrics import OTHERS, metric_from_file, percentile_column
 from vlscore.stats import (
@@ -193,6 +192,8 @@ def _printed(name: str, source: Path) -> str:
 
 def paragraph(run: "Result") -> str:
     """Return the paragraph of a methods section on an evaluation."""
+    from vlscore.evaluation.methods_text import data, joined, on_intervals, on_metrics
+
     counts = dict(run.frame("counts").itertuples(index=False))
     patient = (run.key.get("own_columns") or {}).get("patient")
     return joined(
