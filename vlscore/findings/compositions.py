@@ -32,11 +32,13 @@ LAYERS = frozenset(
     (
         *("mention", "subject", "topic", "place", "severity", "normal", "change", "comparative"),
         *("event", "disease", "unseen", "earlier", "time", "trigger", "boundary", "either"),
-        "amount",
+        *("amount", "backward"),
     )
 )
-#: Words with one of the list's endings; no list could have all of them.
+#: Words with one of the list's endings, and words that the list lacks; no list could have all of
+#: them.
 _ADVERBS, _ENDINGS = "adverb", "adverb_endings"
+_CONTENT, _FUNCTION_WORDS = "content", "function_words"
 #: Begins of statements: runs without a token.
 _START, _STOPS = "start", frozenset((".", ";", ":"))
 _NAME = re.compile(r"'[^']*'|[a-z_]+")
@@ -128,7 +130,7 @@ def pattern_rules(
             layer, _, of = name.partition(":")
             known = {layer, of.removeprefix("!")} - {""}
             known = {each for each in known if not each.startswith("'")}
-            if unknown := sorted(known - LAYERS - {_ADVERBS} - set(lists) - {_START}):
+            if unknown := sorted(known - LAYERS - {_ADVERBS, _CONTENT, _START} - set(lists)):
                 raise InvalidLexicon(f"pattern {row.pattern!r}: no list {', '.join(unknown)}")
         rules.setdefault(rule.head.partition(":")[0], []).append(rule)
     return rules
@@ -163,7 +165,7 @@ def _rule(row: Composition, runs: Mapping[str, str]) -> PatternRule:
     single = [s.names[0] for s in (*before, *after) if len(s.names) == 1 and not s.how]
     names = dict.fromkeys(name.partition(":")[0] for name in (head, *single))
     layers = LAYERS & names.keys()
-    words = tuple(name for name in names if name not in {*LAYERS, _ADVERBS, _START})
+    words = tuple(name for name in names if name not in {*LAYERS, _ADVERBS, _CONTENT, _START})
     return PatternRule(row, tuple(reversed(before)), head, tuple(after), ends_clause, layers, words)
 
 
@@ -309,6 +311,9 @@ class PatternMatcher:
                 elif name == _ADVERBS:
                     endings = tuple(self._lists[_ENDINGS])
                     runs = [(p, p + 1) for p, form in forms if form.endswith(endings)]
+                elif name == _CONTENT:
+                    others = self._lists[_FUNCTION_WORDS]
+                    runs = [(p, p + 1) for p, f in forms if f not in others and f.isalnum()]
                 else:
                     words = self._words(name)
                     runs = [(p, p + 1) for p, form in forms if form in words]

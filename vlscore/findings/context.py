@@ -74,10 +74,10 @@ def _composed(
     tokens: Sequence[Token], found: dict[str, list[Match]], lexicon: Lexicon
 ) -> Iterator[Match]:
     """Find the triggers and boundaries that rows make of several words."""
-    if "either" in found:
-        triggers = found.get("trigger", ())
-        free = [m for m in found["either"] if not any(_continues(t, m) for t in triggers)]
-        found = {**found, "either": free}
+    triggers, either = found.get("trigger", ()), found.get("either", ())
+    free = [m for m in either if not any(_continues(t, m) for t in triggers)]
+    backward = sorted((*free, *(t for t in triggers if not t.entry.forward)))
+    found = {**found, "either": free, "backward": backward}
     for first, last, head, rule in PatternMatcher(tokens, found, lexicon.lists).fitting(
         lexicon.rules["context"]
     ):

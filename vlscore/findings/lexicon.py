@@ -253,10 +253,14 @@ def _load_observations(
     }
 
 
-def _add_triggers(trie: PhraseTrie, entries: Iterable[Mapping[str, Any]], file: str) -> None:
-    for entry in entries:
-        layer = "boundary" if entry.get("effect") == "terminate" else "trigger"
-        _add_entries(trie, layer, Trigger, [entry], file)
+def _add_triggers(trie: PhraseTrie, data: Mapping[str, Any], file: str) -> None:
+    """Add the triggers of a file; in their phrases, "{seen}" stands for its alternatives."""
+    names = data.get("alternatives", {})
+    for kind in ("trigger", "either"):
+        for entry in data.get(kind, ()):
+            layer = "boundary" if entry.get("effect") == "terminate" else kind
+            phrases = [phrase.format_map(names) for phrase in entry["phrases"]]
+            _add_entries(trie, layer, Trigger, [{**entry, "phrases": phrases}], file)
 
 
 def _load_places(data: Mapping[str, Any], trie: PhraseTrie) -> None:
@@ -319,7 +323,7 @@ def _load_further(
     trie: PhraseTrie,
 ) -> None:
     """Add the findings, phrases, triggers, places and scales of one more file."""
-    _add_triggers(trie, data.get("trigger", ()), file)
+    _add_triggers(trie, data, file)
     for name, phrases in data.get("subjects", {}).items():
         trie.add_all("subject", phrases, require_known(file, "subjects", name, subjects))
     _add_entries(trie, "place", NamedPlace, data.get("zone", ()), file)
@@ -366,8 +370,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         trie = PhraseTrie(spelt := spellings(folder))
         observations, normal_of = _load_observations(tables["observations"], trie)
         context, changes, sentences = (tables[t] for t in ("context", "change", "sentences"))
-        _add_triggers(trie, context["trigger"], "context.toml")
-        _add_entries(trie, "either", Trigger, context["either"], "context.toml")
+        _add_triggers(trie, context, "context.toml")
         for layer in ("lookalike", "unanswered"):
             trie.add_all(layer, context[layer]["phrases"], layer)
         _load_places(tables["location"], trie)
