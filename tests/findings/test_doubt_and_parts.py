@@ -35,6 +35,22 @@ def polarities(text):
         ("A pleural effusion could not be seen.", {"pleural_effusion": "n"}),
         ("The likelihood of pneumonia is low.", {"pneumonia": "n"}),
         ("Opacity does not represent pneumonia.", {"opacity": "p", "pneumonia": "n"}),
+        ("Of a pneumothorax there is no trace.", {"pneumothorax": "n"}),
+        ("Discounted after review of the lateral view are effusions.", {"pleural_effusion": "n"}),
+        ("Not ruled out by this examination is a hiatal hernia.", {"hernia": "u"}),
+        ("It remains difficult to dismiss a small effusion.", {"pleural_effusion": "u"}),
+        ("A fracture can be neither excluded nor proven.", {"fracture": "u"}),
+        ("Edema was suspected and then refuted.", {"edema": "n"}),
+        ("A pneumothorax has conclusively been disproved.", {"pneumothorax": "n"}),
+        (
+            "It is implausible that the spiculated apical mass is a scar.",
+            {"mass": "p", "scar": "n"},
+        ),
+        ("One cannot say that there is no fracture.", {"fracture": "u"}),
+        ("An effusion may well be present.", {"pleural_effusion": "u"}),
+        ("No enlargement of the heart is evident.", {"cardiomegaly": "n"}),
+        ("The heart only looks big because of the projection.", {"cardiomegaly": "n"}),
+        ("The previously enlarged heart has returned to normal size.", {"cardiomegaly": "n"}),
     ],
 )
 def test_doubt_acts_on_the_finding_that_it_is_said_of(text, expected):
@@ -54,6 +70,12 @@ def test_doubt_acts_on_the_finding_that_it_is_said_of(text, expected):
         ("No explanation for the pleural effusion.", "pleural_effusion"),
         ("Nothing but a small effusion.", "pleural_effusion"),
         ("No findings besides mild edema.", "edema"),
+        ("No nodule against the background of diffuse fibrosis.", "fibrosis"),
+        ("Absence of calcification in the 14 mm lingular nodule is noted.", "nodule"),
+        ("No daughter lesions surround the spiculated lung mass.", "mass"),
+        ("Not one of the fractures is displaced.", "fracture"),
+        ("None of the granulomas has grown.", "granuloma"),
+        ("No invasion of the pleura by the peripheral mass is suspected.", "mass"),
     ],
 )
 def test_a_denied_part_leaves_its_finding(text, finding):
@@ -107,6 +129,11 @@ def test_a_label_has_its_answer(label, text, polarity):
         ("Lesion of the manubrium.", None),
         ("Lesion involving the right seventh rib.", None),
         ("Spinal lesion.", None),
+        ("Permeative lesion in the left coracoid process.", None),
+        ("Acromion lesion.", None),
+        ("Punched-out lesions in both scapulae.", None),
+        ("Lesion seen in the manubrium.", None),
+        ("Duodenal lesion.", None),
         ("Lung lesion behind the fourth rib.", 1),
         ("Lesion of the left lung, bones are normal.", 1),
         ("Mass lesion.", 1),
@@ -157,3 +184,20 @@ def test_no_change_in_one_or_the_other_doubts_neither():
 )
 def test_a_device_whose_end_is_not_seen_is_there(text):
     assert set(polarities(text).values()) == {"p"}
+
+
+@pytest.mark.parametrize(
+    ("text", "finding", "side"),
+    [
+        ("Left pneumothorax with ipsilateral atelectasis.", "atelectasis", "left"),
+        ("Right pneumothorax and an effusion on the other side.", "pleural_effusion", "left"),
+        ("Next to the right heart border lies a mass.", "mass", "right"),
+        ("Blunting of the left costophrenic angle: effusion or scar.", "pleural_effusion", "left"),
+    ],
+)
+def test_the_side_stands_elsewhere(text, finding, side):
+    assert [str(f.side) for f in extract(text) if f.observation == finding] == [side]
+
+
+def test_air_and_fluid_are_two_findings():
+    assert polarities("Right hydropneumothorax.") == {"pleural_effusion": "p", "pneumothorax": "p"}

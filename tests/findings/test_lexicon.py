@@ -151,8 +151,11 @@ def test_a_phrase_names_one_observation_unless_it_means_two() -> None:
         "kyphoscoliosis",
         "collapse consolidation",
         "fracture deformity",
-        "hydropneumothorax",
-        "hemopneumothorax",
+        *(
+            f"{kind}{fluid}pneumothorax"
+            for kind in ("", "tension ")
+            for fluid in ("hydro", "hemo", "sero", "pyo")
+        ),
         "metastatic nodule",
         "pleuroparenchymal thickening",
         *(f"fibronodular{of}" for of in (" scarring", " change", " disease", " opacity")),

@@ -3,8 +3,10 @@
 A pattern names runs of tokens, in their order: lists of words by their names in the tables
 (`becoming`), words themselves (`'than'`, or one of several: `'resolved gone'`), and matches of a
 layer of the lexicon (`earlier`), all of them or those whose first or last word is, or is not, among
-such words (`time:previous`, `event:!verbs_of_state`). A part of patterns that several rows have
-in common has a name in the `runs` of its table (`in_between = "adverb|'been not now'"`).
+such words (`time:previous`, `event:!verbs_of_state`). `backward` are the triggers that act on what
+precedes them, `content` all words that are no function words of grammar.toml. A part of patterns
+that several rows have in common has a name in the `runs` of its table (`in_between =
+"adverb|'been not now'"`).
 
     (have in_between* <event> ..5 earlier?) $
 

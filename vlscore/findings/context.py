@@ -62,11 +62,22 @@ def find_triggers(
         effect = match.entry.effect
         if effect == "pseudo" or (match.layer == "composed" and effect != "terminate"):
             triggers = [t for t in triggers if not match.first <= t.first < t.last <= match.last]
+            composed = [
+                c
+                for c in composed
+                if c.layer != "either" or not match.first <= c.first < c.last <= match.last
+            ]
     for match in composed:
         (boundaries if match.entry.effect == "terminate" else triggers).append(match)
-    # In "no infiltrate that would suggest" nothing ends at "that".
+    # In "no infiltrate that would suggest" nothing ends at "that", and in "no enlargement of the
+    # heart is seen" nothing at "the heart is".
     hidden = {p for t in triggers if t.entry.effect == "pseudo" for p in range(t.first, t.last)}
-    boundaries = [b for b in boundaries if not hidden.issuperset(range(b.first, b.last))]
+    named = {p for m in found.get("mention", ()) for p in range(m.first + 1, m.last)}
+    boundaries = [
+        b
+        for b in boundaries
+        if b.first not in named and not hidden.issuperset(range(b.first, b.last))
+    ]
     return sorted((*triggers, *boundaries), key=lambda match: (match.first, match.last))
 
 
@@ -84,7 +95,7 @@ def _composed(
         row = rule.row
         trigger = head.entry if row.value is None else Trigger(cast(Effect, row.value))
         # Phrases that act on both sides are placed by their row, and hide nothing.
-        layer = head.layer if head.layer == "either" else "composed"
+        layer = head.layer if head.layer == "either" and row.value is None else "composed"
         yield Match(first, last, layer, trigger._replace(forward=row.forward, scope=row.scope))
 
 

@@ -39,7 +39,7 @@ CHEXPERT_LABELS = (
 
 
 class Frame(NamedTuple):
-    """States that say an observation of a part of the chest."""
+    """States that say an observation of a part of the chest, or of one of "spine|ribs"."""
 
     subject: str
     states: tuple[str, ...]
@@ -116,9 +116,12 @@ class Trigger(NamedTuple):
 
 
 class NamedPlace(NamedTuple):
-    """The side, the zone, or both, that a phrase names."""
+    """The side, the zone, or both, that a phrase names.
 
-    side: Literal["left", "right", "bilateral"] | None = None
+    A side may be the same as, or opposite to, that of the place named before.
+    """
+
+    side: Literal["left", "right", "bilateral", "same", "opposite"] | None = None
     zone: str | None = None
 
 
@@ -224,8 +227,9 @@ def _add_observation(
     name = observation.name
     trie.add_all("mention", observation.mentions, name)
     for frame in observation.frames:
-        subject = require_known(file, name, frame.subject, subjects)
-        trie.add_all("state", frame.states, (subject, name))
+        for subject in frame.subject.split("|"):
+            require_known(file, name, subject, subjects)
+            trie.add_all("state", frame.states, (subject, name))
 
 
 def _load_observations(

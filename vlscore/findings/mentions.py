@@ -67,6 +67,10 @@ def find_mentions(
     well = [m for w in normal for m in frames.denied_by(w)]
     well = [m for m in well if (m.observation, m.subject) not in stated]
     direct = [d for d in direct if not any(_names_part(d, f) for f in (*framed, *well))]
+    # "The *previously widened* mediastinum is normal."
+    former = {m.last for m in found.get("earlier", ())}
+    now = {(m.observation, m.subject and m.subject[1]) for m in well}
+    direct = [d for d in direct if d.first not in former or (d.observation, d.last) not in now]
     mentions = _without_repeats({*direct, *framed, *well})
     mentions.sort(key=lambda m: (m.first, m.last, m.observation))
     return mentions, [well for well in normal if well[2].entry == "normal"]
@@ -258,12 +262,15 @@ class _Frames:
                 return subject
         return None
 
-    def _separated(self, last: int, first: int) -> bool:
+    def _separated(self, last: int, first: int, is_normal: bool = False) -> bool:
         between = self._forms[last:first]
         if between[:1] == [","] and "," in between[1:]:
             # "The heart, likewise unaltered, is enlarged."
             behind = between[between.index(",", 1) + 1 :]
-            if behind and behind[0] in self._grammar["copulas"]:
+            verbs = self._grammar["copulas"]
+            if is_normal:
+                verbs |= self._grammar["verbs_of_clauses"]
+            if behind and behind[0] in verbs:
                 between = behind
         if len(between) > _LONGEST_GAP:
             return True
@@ -322,7 +329,7 @@ class _Frames:
             if subject.last > start:
                 continue
             if (
-                self._separated(subject.last, start)
+                self._separated(subject.last, start, is_normal=True)
                 if not group
                 else not self._joined(subject.last, start)
             ):

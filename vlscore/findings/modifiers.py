@@ -31,14 +31,26 @@ class Modifier(NamedTuple):
         return [Attribute(axis, value, span) for axis, value in self.values]
 
 
+#: What "ipsilateral" and "contralateral" mean behind each side.
+_RELATIVE: dict[str | None, dict[str | None, str]] = {
+    "same": {"left": "left", "right": "right"},
+    "opposite": {"left": "right", "right": "left"},
+}
+
+
 def find_modifiers(found: dict[str, list[Match]]) -> list[Modifier]:
     """Return all qualifying phrases of a sentence, in text order."""
     modifiers = [
         Modifier(size.first, size.last, ((Axis.SIZE, f"{size.entry:g}"),))
         for size in found.get("size", ())
     ]
+    before: str | None = None
     for match in found.get("place", ()):
-        place = ((Axis.SIDE, match.entry.side), (Axis.ZONE, match.entry.zone))
+        side = match.entry.side
+        if side in _RELATIVE:
+            side = _RELATIVE[side].get(before)
+        before = side or before
+        place = ((Axis.SIDE, side), (Axis.ZONE, match.entry.zone))
         values = tuple((axis, value) for axis, value in place if value is not None)
         if values:
             modifiers.append(Modifier(match.first, match.last, values))
