@@ -203,7 +203,9 @@ class StatedChanges:
         change = TemporalChange(attribute.value)
         if topic in self._lists["better_with_more"] and change in ENLARGING:
             forms = self._forms(*attribute.span)
-            if not self._lists["amounts"].isdisjoint((*forms, *map(" ".join, pairwise(forms)))):
+            forms += [*map(" ".join, pairwise(forms))]
+            is_state = not self._lists["states_of_more"].isdisjoint(forms)
+            if not is_state and not self._lists["amounts"].isdisjoint(forms):
                 worse = change is TemporalChange.WORSE
                 change = TemporalChange.IMPROVED if worse else TemporalChange.WORSE
         return Comparison(topic, change, attribute.span, number)

@@ -239,6 +239,7 @@ SAME = [
         "The right opacity, compatible with contusion, has become denser.",
         "Denser right opacity.",
     ),
+    ("The left lung is less well aerated.", "Worsened aeration of the left lung."),
     ("The stomach is no longer distended.", "Gastric distention has resolved."),
 ]
 

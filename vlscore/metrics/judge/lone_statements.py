@@ -12,7 +12,7 @@ from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.judgement import ErrorItem, Quote
 from vlscore.metrics.judge.places import Place
 from vlscore.metrics.judge.severities import Severity, milder
-from vlscore.metrics.judge.stated_changes import is_said_of_part, names_by_change, speaks_of
+from vlscore.metrics.judge.stated_changes import contradicts, is_said_of_part, names_by_change
 from vlscore.metrics.judge.statement_pairs import (
     COVERS,
     STEPS,
@@ -85,8 +85,8 @@ class LoneStatements:
         Args: names: how the candidate names the finding elsewhere.
         """
         tables, candidate, reference = self._tables, self._candidate, self._reference
-        own = frozenset((statement.concept,))
-        if names_by_change(statement.change) and speaks_of(candidate, own, tables):
+        change = statement.change
+        if change and names_by_change(change) and contradicts(candidate, change, reference, tables):
             return None
         # A sign that the candidate names in words is stated, also where its cause is invented.
         if is_implied(statement, candidate, tables, Place.may_be_near):
@@ -180,7 +180,7 @@ def _is_change_alone(statement: Statement) -> bool:
     """
     change = statement.change
     is_new = change is not None and change.change is TemporalChange.NEW
-    return names_by_change(change) and not is_new
+    return change is not None and names_by_change(change) and not is_new
 
 
 def _gravest(

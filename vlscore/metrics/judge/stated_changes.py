@@ -1,9 +1,9 @@
-"""Changes that a report states: of which finding or part, and whether another one agrees."""
+"""Changes that a report states: of which findings they are, and whether another report has them."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from vlscore.findings import FindingChange, Polarity, Span, TemporalChange
+from vlscore.findings import FindingChange, Polarity, Sentence, Span, TemporalChange
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.statement_reading import concept_of
 from vlscore.metrics.judge.statements import ReportStatements, Statement
@@ -18,46 +18,33 @@ _LOOSE = ("change", "comparative", "event", "disease")
 _PRESENCE = ("still there", "remainder")
 
 
+def agree(one: FindingChange, other: FindingChange) -> bool:
+    """Return whether two changes have one direction: "resolved" is the end of "improved"."""
+    growing = (one.change in GROWING) == (other.change in GROWING)
+    return one.is_real and other.is_real and growing
+
+
+def are_opposite(one: FindingChange | None, other: FindingChange | None) -> bool:
+    """Return whether two changes have opposite directions: "smaller" for "larger"."""
+    if one is None or other is None:
+        return False
+    return one.is_real and other.is_real and not agree(one, other)
+
+
 def names_by_change(change: FindingChange | None) -> bool:
     """Return whether the words of a change themselves name what has changed.
 
     "The heart is larger" and "the heart is smaller" differ in the change, not in the finding.
     """
-    if change is None or not change.is_real:
+    if change is None:
         return False
     return change.finding is None or change.span.overlaps(change.finding.cue)
 
 
-def speaks_of_part(report: ReportStatements, concepts: frozenset[str], tables: JudgeTables) -> bool:
-    """Return whether a report states a change of a part in which a finding is."""
-    changes = (c for c in report.changes if c.is_real and c.finding is None)
-    return any(concepts & (concepts_of(c, report, tables) - {UNKNOWN}) for c in changes)
-
-
-def speaks_of(report: ReportStatements, concepts: frozenset[str], tables: JudgeTables) -> bool:
-    """Return whether a report states a change of one of some concepts or parts."""
-    return any(c.is_real and concepts & concepts_of(c, report, tables) for c in report.changes)
-
-
-def is_said_of_part(
-    statement: Statement, own: ReportStatements, report: ReportStatements, tables: JudgeTables
-) -> bool:
-    """Return whether a report says in other words what the change of a finding means.
-
-    "The left base is better aerated" for "left basal atelectasis has improved", and "the opacity
-    has cleared" for "clearing of the opacity".
-    """
-    if (change := statement.change) is None:
-        return False
-    agreeing = [c for c in report.changes if agree(c, change)]
-    marks = own.findings.sentences[change.sentence].marks
-    clears = any(m.name == "clearing" and m.span.overlaps(change.span) for m in marks)
-    return any(
-        statement.concept in tables.topics.get(c.topic, ())
-        if c.finding is None
-        else clears and c.change is TemporalChange.RESOLVED and c.topic in statement.observations
-        for c in agreeing
-    )
+def is_of_presence(change: FindingChange, report: ReportStatements) -> bool:
+    """Return whether the words of a change say only that a finding is there still: "residual"."""
+    marks = report.findings.sentences[change.sentence].marks
+    return any(m.name in _PRESENCE and change.span.covers(m.span) for m in marks)
 
 
 def uncompared(report: ReportStatements) -> ReportStatements:
@@ -66,141 +53,41 @@ def uncompared(report: ReportStatements) -> ReportStatements:
     return replace(report, statements=statements, changes=())
 
 
-def is_of_presence(change: FindingChange, report: ReportStatements) -> bool:
-    """Return whether the words of a change say only that a finding is there still: "residual"."""
-    marks = report.findings.sentences[change.sentence].marks
-    there = (m.span for m in marks if m.name in _PRESENCE)
-    return any(span.covers(change.span) or change.span.covers(span) for span in there)
+def concept_of_change(
+    change: FindingChange, report: ReportStatements, tables: JudgeTables
+) -> str | None:
+    """Return the concept of the finding that a change is of; None for a part of the chest."""
+    if change.topic not in tables.of_observation:
+        return None
+    named, number = change.span, change.sentence
+    if change.finding is not None:
+        named, number = change.finding.span, change.finding.sentence
+    return concept_of(change.topic, named, report.findings.sentences[number], tables)
 
 
-def _was_placed(report: ReportStatements, line: Span, tables: JudgeTables) -> bool:
-    """Return whether something was placed in a sentence, or in one that names no other device."""
-    for sentence in report.findings.sentences:
-        placed = any(m.name == "placed" for m in sentence.marks)
-        concepts = (tables.of_observation[f.observation] for f in sentence.findings)
-        is_of_other = any(tables.concepts[name].device for name in concepts)
-        if placed and (line.covers(sentence.span) or not is_of_other):
-            return True
-    return False
+def sides_of(change: FindingChange) -> frozenset[str]:
+    """Return the sides of the finding that a change is of; none if it names none."""
+    return frozenset(() if change.finding is None else change.finding.sides)
 
 
-def may_state(
-    report: ReportStatements,
-    line: Span,
-    change: FindingChange | None,
-    tables: JudgeTables,
-    named: int = 0,
-) -> bool:
-    """Return whether a sentence states a change in the same direction, or has words that may.
+def may_share(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return whether two findings may be on one side: none names a side, or both the same one."""
+    return not (one and other) or not one.isdisjoint(other)
 
-    In "consolidation with a small effusion, larger", readers may give the change to either.
 
-    Args:
-        line: the characters of the sentence.
-        named: the character at which it names the finding; words of amount before it compare
-            nothing ("increased interstitial opacities").
+def concepts_of(
+    change: FindingChange, report: ReportStatements, tables: JudgeTables, with_topics: bool = True
+) -> frozenset[str]:
+    """Return the concepts that a change is about: of a part, all that its normality denies.
+
+    Args: with_topics: whether findings in which the table of topics sees the part count, too.
     """
-    if change is None or not change.is_real:
-        return False
-    said = {m.name for s in report.findings.sentences for m in s.marks if line.covers(m.span)}
-    if "remainder" in said and change.change not in GROWING:
-        return True
-    if change.change is TemporalChange.NEW and _was_placed(report, line, tables):
-        return True
-    if any(c.is_real and agree(c, change) and line.covers(c.span) for c in report.changes):
-        return True
-    words = tables.lexicon.lists
-    turns = change.topic in words["better_with_more"]
-    tokens = tables.lexicon.tokenize(line.of(report.findings.plain))
-    found = tables.lexicon.trie.find(tokens)
-    for match in (m for how in _LOOSE for m in found.get(how, ())):
-        if match.entry in (None, TemporalChange.UNCHANGED):
-            continue
-        first = tokens[match.first]
-        if first.form in words["verbs_of_amount"] and line.start + first.start < named:
-            continue
-        is_growing = TemporalChange(match.entry) in GROWING
-        is_turned = turns and first.form in words["amounts"]
-        if (is_growing != is_turned) == (change.change in GROWING):
-            return True
-    return False
-
-
-def agree(one: FindingChange, other: FindingChange) -> bool:
-    """Return whether two changes have one direction: "resolved" is the end of "improved"."""
-    growing = (one.change in GROWING) == (other.change in GROWING)
-    return one.is_real and other.is_real and growing
-
-
-def lone_changes(report: ReportStatements) -> list[FindingChange]:
-    """Return the changes of what a report does not state as a finding: parts, what has resolved.
-
-    "No residual effusion" denies it, and states no change.
-    """
-    return [
-        c
-        for c in report.changes
-        if c.is_real
-        and (
-            c.finding is None
-            or (
-                (c.finding.polarity is Polarity.NEGATIVE or c.change is TemporalChange.RESOLVED)
-                and not is_of_presence(c, report)
-            )
-        )
-    ]
-
-
-def without_partner(
-    lone: Iterable[FindingChange],
-    report: ReportStatements,
-    other: ReportStatements,
-    tables: JudgeTables,
-) -> Iterable[tuple[FindingChange, str | None]]:
-    """Return the changes that the other report does not state of the same part, with the concepts.
-
-    Words of change count once, but once for each device: two tubes that "are out" are two. What
-    several sentences say of one finding counts once, too.
-    """
-    theirs = [(c, concepts_of(c, other, tables)) for c in other.changes]
-    left: dict[tuple[Span, str | None], tuple[FindingChange, str | None]] = {}
-    for change in lone:
-        concept = _concept_of(change, report, tables)
-        own = concepts_of(change, report, tables)
-        is_stated = any(agree(change, c) and may_be_one(own, of, tables) for c, of in theirs)
-        named = frozenset((concept,)) if concept else frozenset[str]()
-        if not is_stated and not is_said(other, change, named, tables):
-            is_device = concept is not None and tables.concepts[concept].device
-            left[change.span, concept if is_device else None] = change, concept
-    once: dict[tuple[str, bool], tuple[FindingChange, str | None]] = {}
-    for change, concept in left.values():
-        once.setdefault((concept or change.topic, change.change in GROWING), (change, concept))
-    return once.values()
-
-
-def is_said(
-    report: ReportStatements, change: FindingChange, concepts: frozenset[str], tables: JudgeTables
-) -> bool:
-    """Return whether a sentence about the same finding or part has words that may state the change.
-
-    A device that is denied by name has been removed: "an LVAD has replaced the Impella".
-    """
-    is_removed = change.change is TemporalChange.RESOLVED
-    for sentence in report.findings.sentences:
-        for finding in sentence.findings if is_removed else ():
-            name = concept_of(finding.observation, finding.span, sentence, tables)
-            is_denied = finding.polarity is Polarity.NEGATIVE and name in concepts
-            if is_denied and tables.concepts[name].device:
-                return True
-        named = {tables.of_observation[f.observation] for f in sentence.findings}
-        if change.finding is None and change.topic in tables.of_observation:
-            tokens = tables.lexicon.tokenize(sentence.span.of(report.findings.plain))
-            found = tables.lexicon.trie.find(tokens)
-            named = {str(m.entry) for how in ("subject", "topic") for m in found.get(how, ())}
-        is_named = may_be_one(concepts, frozenset(named), tables)
-        if is_named and may_state(report, sentence.span, change, tables):
-            return True
-    return False
+    if (concept := concept_of_change(change, report, tables)) is not None:
+        return frozenset((concept,))
+    parts = (change.topic, *(tables.topics.get(change.topic, ()) if with_topics else ()))
+    denied = tables.lexicon.normal_of["normal"]
+    known = (tables.of_observation[name] for part in parts for name in denied.get(part, ()))
+    return frozenset((*parts, *known))
 
 
 def may_be_one(one: frozenset[str], other: frozenset[str], tables: JudgeTables) -> bool:
@@ -213,30 +100,126 @@ def may_be_one(one: frozenset[str], other: frozenset[str], tables: JudgeTables) 
     )
 
 
-def _concept_of(change: FindingChange, report: ReportStatements, tables: JudgeTables) -> str | None:
-    """Return the concept of the finding that a change is of; None for a part of the chest."""
-    if change.topic not in tables.of_observation:
-        return None
-    named, number = change.span, change.sentence
-    if change.finding is not None:
-        named, number = change.finding.span, change.finding.sentence
-    return concept_of(change.topic, named, report.findings.sentences[number], tables)
+def states_of_part(report: ReportStatements, concept: str, tables: JudgeTables) -> bool:
+    """Return whether a report states a change of a part of the chest in which a finding is."""
+    return any(c.is_real and concept in concepts_of(c, report, tables) for c in _of_parts(report))
 
 
-def concepts_of(
-    change: FindingChange,
-    report: ReportStatements,
-    tables: JudgeTables,
-    *,
-    with_topics: bool = True,
-) -> frozenset[str]:
-    """Return the concepts that a change is about: of a part, all that its normality denies.
+def is_said_of_part(
+    statement: Statement, own: ReportStatements, report: ReportStatements, tables: JudgeTables
+) -> bool:
+    """Return whether a report says in other words what the change of a finding means.
 
-    Args: with_topics: whether findings in which the table of topics sees the part count, too.
+    "The left base is better aerated" for "left basal atelectasis has improved", and "the opacity
+    has cleared" for "clearing of the opacity".
     """
-    known = tables.of_observation
-    if (concept := _concept_of(change, report, tables)) is not None:
-        return frozenset((concept,))
-    parts = (change.topic, *(tables.topics.get(change.topic, ()) if with_topics else ()))
-    denied = tables.lexicon.normal_of["normal"]
-    return frozenset((*parts, *(known[name] for part in parts for name in denied.get(part, ()))))
+    if (change := statement.change) is None:
+        return False
+    marks = own.findings.sentences[change.sentence].marks
+    clears = any(m.name == "clearing" and m.span.overlaps(change.span) for m in marks)
+    has_cleared = any(
+        c.change is TemporalChange.RESOLVED and c.topic in statement.observations
+        for c in report.changes
+    )
+    return (clears and has_cleared) or any(
+        agree(c, change) and statement.concept in concepts_of(c, report, tables)
+        for c in _of_parts(report)
+    )
+
+
+def _of_parts(report: ReportStatements) -> list[FindingChange]:
+    return [c for c in report.changes if c.finding is None]
+
+
+def contradicts(
+    report: ReportStatements, change: FindingChange, own: ReportStatements, tables: JudgeTables
+) -> bool:
+    """Return whether a report states the opposite of a change of the report `own`."""
+    concepts = concepts_of(change, own, tables, with_topics=False) - {UNKNOWN}
+    return any(
+        are_opposite(c, change)
+        and may_share(sides_of(c), sides_of(change))
+        and may_be_one(concepts, concepts_of(c, report, tables, with_topics=False), tables)
+        for c in report.changes
+    )
+
+
+def may_state(
+    report: ReportStatements,
+    change: FindingChange,
+    own: ReportStatements,
+    tables: JudgeTables,
+    parts_too: bool = False,
+) -> bool:
+    """Return whether a report states a change of the report `own`, or has words that may.
+
+    A device that is denied by name has been removed: "an LVAD has replaced the Impella".
+
+    Args: parts_too: whether words about a finding may state a change of the part where it is.
+    """
+    concepts = concepts_of(change, own, tables)
+    if any(
+        agree(c, change) and may_be_one(concepts, concepts_of(c, report, tables), tables)
+        for c in report.changes
+    ):
+        return True
+    if not parts_too and concept_of_change(change, own, tables) is None:
+        return False
+    concepts -= {UNKNOWN}
+    is_gone = change.change is TemporalChange.RESOLVED
+    for sentence in report.findings.sentences:
+        named = {
+            concept_of(f.observation, f.span, sentence, tables): f.polarity is Polarity.NEGATIVE
+            for f in sentence.findings
+        }
+        if is_gone and any(named.get(name) and tables.concepts[name].device for name in concepts):
+            return True
+        if may_be_one(concepts, frozenset(named), tables) and may_compare(
+            report, sentence.span, change, tables
+        ):
+            return True
+    return False
+
+
+def may_compare(
+    report: ReportStatements, line: Span, change: FindingChange, tables: JudgeTables
+) -> bool:
+    """Return whether a sentence has words that may state a change in the same direction.
+
+    In "consolidation with a small effusion, larger", readers may give the change to either.
+
+    Args: line: the characters of the sentence.
+    """
+    within = [s for s in report.findings.sentences if line.covers(s.span)]
+    is_less = change.change not in GROWING
+    if is_less and any(m.name == "remainder" for s in within for m in s.marks):
+        return True
+    if change.change is TemporalChange.NEW and _was_placed(report, within, tables):
+        return True
+    words = tables.lexicon.lists
+    turns = change.topic in words["better_with_more"]
+    tokens = tables.lexicon.tokenize(line.of(report.findings.plain))
+    found = tables.lexicon.trie.find(tokens)
+    for match in (m for how in _LOOSE for m in found.get(how, ())):
+        if match.entry in (None, TemporalChange.UNCHANGED):
+            continue
+        form = tokens[match.first].form
+        if form in words["verbs_of_amount"]:
+            continue  # "Increased interstitial opacities" are many.
+        is_turned = turns and form in words["amounts"]
+        is_growing = TemporalChange(match.entry) in GROWING
+        if (is_growing != is_turned) != is_less:
+            return True
+    return False
+
+
+def _was_placed(report: ReportStatements, within: Iterable[Sentence], tables: JudgeTables) -> bool:
+    """Return whether something was placed in a sentence, or in one that names no device."""
+    return any(
+        any(m.name == "placed" for m in sentence.marks)
+        for sentence in report.findings.sentences
+        if sentence in within
+        or not any(
+            tables.concepts[tables.of_observation[f.observation]].device for f in sentence.findings
+        )
+    )
