@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from vlscore.encoders import load_encoder
+from vlscore.encoders.blocks.tokenizers import refuse_code
 from vlscore.errors import (
     IncompatibleCheckpoint,
     UnsafeCheckpoint,
@@ -208,6 +209,15 @@ def test_what_is_no_configuration_is_named(content: bytes, tmp_path: Path) -> No
     (folder / "open_clip_config.json").write_bytes(content)
     with pytest.raises(IncompatibleCheckpoint, match=r"open_clip_config\.json"):
         load(folder)
+
+
+def test_a_configuration_is_read_to_a_hundred_levels() -> None:
+    nested: list[Any] = []
+    for _ in range(99):
+        nested = [nested]
+    refuse_code({"all": nested}, "x.json")
+    with pytest.raises(IncompatibleCheckpoint, match="nested too deeply"):
+        refuse_code({"all": [nested]}, "x.json")
 
 
 TOKENIZERS: dict[str, dict[str, Any]] = {

@@ -58,6 +58,12 @@ def test_rare_values_never_give_a_mean_below_all_values():
 
 
 @pytest.mark.parametrize("interval", [bootstrap_mean, bootstrap_median])
+def test_unless_asked_otherwise_an_interval_is_of_2000_resamples(interval):
+    sample = np.random.default_rng(5).normal(size=30)
+    assert interval(sample) == interval(sample, level=0.95, resamples=2000, seed=0)
+
+
+@pytest.mark.parametrize("interval", [bootstrap_mean, bootstrap_median])
 def test_intervals_cover_the_truth_as_often_as_they_say(interval):
     rng = np.random.default_rng(2)
     covered = 0

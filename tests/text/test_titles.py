@@ -5,7 +5,7 @@ import pytest
 from vlscore.data import TextPolicy, select
 from vlscore.findings import Status, extract
 from vlscore.metrics import RuleJudge
-from vlscore.text import section_of_title, split_sections
+from vlscore.text import names_views, section_of_title, split_sections
 
 FINDINGS, IMPRESSION = "Clear lungs. No effusion.", "Normal chest."
 # The title stands for {}.
@@ -112,6 +112,11 @@ def test_a_title_that_names_the_views_begins_the_findings(title, before):
         ("cardiomegaly", "current"),
     }
     assert select(report, TextPolicy("auto")) == "Small left effusion. Cardiomegaly."
+
+
+def test_a_title_of_views_has_no_other_words():
+    assert names_views("Frontal and latteral views of the chest")
+    assert not names_views("Views of the pneumonia")
 
 
 @pytest.mark.parametrize("title", ["Chest wall", "Heart", "LUNGS", "Lines and tubes", "Left base"])
