@@ -63,6 +63,7 @@ from .rows import columns_of as columns_of
 from .rows import count_rows as count_rows
 from .rows import format_of as format_of
 from .rows import read_rows as read_rows
+from .rows import whole_rows as whole_rows
 from .study import ColumnNames as ColumnNames
 from .study import Report as Report
 from .study import Study as Study

@@ -103,6 +103,17 @@ def read_rows(path: str | Path, columns: Wanted = None) -> Iterator[RawRow]:
     return _READERS[format_of(path)](path, columns)
 
 
+def whole_rows(path: str | Path, columns: Wanted = None) -> Iterator[tuple[int, Record]]:
+    """Yield (row number, record) as `read_rows`, of a table whose every row must be readable.
+
+    Raises: InvalidTable, which names a row that is not; and as `read_rows`.
+    """
+    for number, record in read_rows(path, columns):
+        if isinstance(record, str):
+            raise InvalidTable(f"{path}, row {number}: {record}")
+        yield number, record
+
+
 def columns_of(path: str | Path) -> list[str]:
     """Return the names of a table's columns; for .jsonl and .json, of its first 100 rows.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.claims import NIH_LABELS, finding_of_label
-from vlscore.data import columns_of, is_encodable, read_rows
+from vlscore.data import columns_of, is_encodable, whole_rows
 from vlscore.errors import InvalidTable
 from vlscore.findings import CHEXPERT_LABELS
 
@@ -52,9 +52,7 @@ def read_labels(path: str | Path, *, threshold: float | None = None) -> dict[str
             f"({', '.join(CHEXPERT_LABELS)}); found: {', '.join(found)}"
         )
     labels: dict[str, Labels] = {}
-    for row, record in read_rows(path, {ids, *columns.values()}):
-        if isinstance(record, str):
-            raise InvalidTable(f"{path}, row {row}: {record}")
+    for row, record in whole_rows(path, {ids, *columns.values()}):
         study = _id_of(record.get(ids))
         if not study or not is_encodable(study):
             raise InvalidTable(f'{path}, row {row}: column "{ids}" has no id')
@@ -95,9 +93,7 @@ def read_claim_labels(path: str | Path, *, blank: str = ABSENT) -> dict[str, Cla
         raise InvalidTable(f"{path}: has no column {' or '.join(_NIH_IDS)}")
     every = {finding_of_label(name) for name in NIH_LABELS}
     labels: dict[str, ClaimLabels] = {}
-    for row, record in read_rows(path, {ids, column}):
-        if isinstance(record, str):
-            raise InvalidTable(f"{path}, row {row}: {record}")
+    for _, record in whole_rows(path, {ids, column}):
         cell = record.get(column) or ""
         stated = cell if isinstance(cell, list) else str(cell).split("|")
         present = {finding_of_label(name) for name in stated}

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from vlscore.core import Signature, file_digest
-from vlscore.data import columns_of, name_of, number_of, read_rows
-from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, UnknownName, VLScoreError
+from vlscore.data import columns_of, name_of, number_of, whole_rows
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.scored import Scored
 from vlscore.metrics import Metric, metric_from_file
 
@@ -78,7 +78,7 @@ def read_precomputed(
     reasons = {(k, column): f"{path} has no value" for column in columns for k in range(count)}
     unread: list[str] = []
     others = 0
-    for number, record in read_rows(path):
+    for number, record in whole_rows(path):
         key, cells = _cells(path, number, record, list(keys), columns)
         if key not in places:
             others += 1
@@ -102,14 +102,19 @@ def read_precomputed(
                     del reasons[row, column]
     if not taken:
         raise InvalidTable(f"{path}: none of its rows is a {row_name}")
+    known = {name: _known_metric(name) for name in names}
+    guessed = [n for n, metric in known.items() if metric is None and n not in lower_is_better]
     file = path.name.replace("|", "/").replace("\n", " ")
     signature = Signature("values").plus(file=file, sha256=file_digest(path)[:8])
     return Scored(
         DataFrame(values),
         {name: signature.of(name) for name in names},
-        {name: name not in lower_is_better and _is_higher_better(name) for name in names},
+        {
+            name: name not in lower_is_better and (metric is None or metric.higher_is_better)
+            for name, metric in known.items()
+        },
         reasons,
-        notes=tuple(_notes(path, names, lower_is_better, others, unread, row_name)),
+        notes=tuple(_notes(path, guessed, others, unread, row_name)),
     )
 
 
@@ -138,7 +143,7 @@ def _known_metric(name: str) -> Metric | None:
     """
     try:
         return metric_from_file(name, "a header")
-    except (UnknownName, VLScoreError):
+    except VLScoreError:
         return None
 
 
@@ -158,13 +163,11 @@ def _metrics_of(path: Path, columns: Sequence[str], suffixes: Sequence[str]) -> 
 def _cells(
     path: Path,
     number: int,
-    record: Mapping[str, object] | str,
+    record: Mapping[str, object],
     keys: Sequence[str],
     columns: Sequence[str],
 ) -> tuple[tuple[str, ...], dict[str, tuple[float, str | None]]]:
     """Return the key of a row, and of each column its number and why it is none."""
-    if isinstance(record, str):
-        raise InvalidTable(f"{path}, row {number}: {record}")
     try:
         key = tuple(name_of(record[column], column) for column in keys)
     except InvalidStudy as error:
@@ -179,18 +182,8 @@ def _cells(
     return key, found
 
 
-def _is_higher_better(name: str) -> bool:
-    known = _known_metric(name)
-    return known is None or known.higher_is_better
-
-
 def _notes(
-    path: Path,
-    names: Sequence[str],
-    lower_is_better: Collection[str],
-    others: int,
-    unread: Sequence[str],
-    row_name: str,
+    path: Path, guessed: Sequence[str], others: int, unread: Sequence[str], row_name: str
 ) -> list[str]:
     found = []
     if others:
@@ -200,7 +193,6 @@ def _notes(
         count = len(unread)
         cells = "1 cell is not a number" if count == 1 else f"{count} cells are not numbers"
         found.append(f"{path}: {cells}, the first in {unread[0]}")
-    guessed = [n for n in names if n not in lower_is_better and _known_metric(n) is None]
     if guessed:
         found.append(
             f"{path}: larger values of {', '.join(guessed)} are assumed to be better; "

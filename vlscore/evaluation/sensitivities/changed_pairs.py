@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import OnProgress, file_digest, no_progress, text_digest
-from vlscore.data import Study, TextPolicy, checked_limit, columns_of, kind_of, read_rows, select
+from vlscore.data import Study, TextPolicy, checked_limit, columns_of, kind_of, select, whole_rows
 from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.score_table import score_table
 from vlscore.evaluation.scored import Scored
@@ -71,11 +71,9 @@ def read_pairs(place: str | Path, limit: int | None = None) -> "DataFrame":
         return DataFrame(rows)
     path = pairs_file(place)
     pairs = []
-    for row, record in islice(read_rows(path), checked_limit(limit)):
-        reason = record if isinstance(record, str) else _why_no_pair(record)
-        if reason is not None:
+    for row, record in islice(whole_rows(path), checked_limit(limit)):
+        if (reason := _why_no_pair(record)) is not None:
             raise InvalidTable(f"{path}, row {row}: {reason}")
-        assert not isinstance(record, str)
         pairs.append(
             {
                 "study_id": str(record["study_id"]),
@@ -146,9 +144,7 @@ def _read_authors_rows(path: Path, kind: str) -> Iterator[dict[str, Any]]:
     Raises: InvalidTable naming the row without an image or a report.
     """
     known = KINDS[kind]
-    for row, record in read_rows(path):
-        if isinstance(record, str):
-            raise InvalidTable(f"{path}, row {row}: {record}")
+    for row, record in whole_rows(path):
         entries = [record.get(name) for name in _AUTHORS_COLUMNS]
         image, original, perturbed = (each if isinstance(each, str) else "" for each in entries)
         for name, value in zip(_AUTHORS_COLUMNS, (image, original), strict=False):
