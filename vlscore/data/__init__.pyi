@@ -52,6 +52,8 @@ from .phantom.scene import write_report as write_report
 from .report_folders import folder_table as folder_table
 from .report_pairs import PairedReports as PairedReports
 from .report_pairs import pair as pair
+from .report_tables import ReportTable as ReportTable
+from .report_tables import open_reports as open_reports
 from .reports import SECTIONS as SECTIONS
 from .reports import TextPolicy as TextPolicy
 from .reports import are_unlike_sections as are_unlike_sections
@@ -69,10 +71,8 @@ from .study import Report as Report
 from .study import Study as Study
 from .study import check_texts as check_texts
 from .study import texts_by_role as texts_by_role
-from .study_tables import ReportTable as ReportTable
 from .study_tables import StudyTable as StudyTable
 from .study_tables import as_table as as_table
-from .study_tables import checked_limit as checked_limit
-from .study_tables import open_reports as open_reports
 from .study_tables import open_studies as open_studies
-from .study_tables import split_failures as split_failures
+from .tables import checked_limit as checked_limit
+from .tables import split_failures as split_failures

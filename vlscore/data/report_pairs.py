@@ -31,8 +31,8 @@ from vlscore.data.report_folders import (
     read_report_folder,
 )
 from vlscore.data.rows import format_of, is_manifest, read_rows
-from vlscore.data.study_tables import REPORT_SECTIONS
 from vlscore.data.table_writing import check_format, write_table
+from vlscore.data.tables import REPORT_SECTIONS
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 
 _COLUMNS = {
