@@ -190,6 +190,21 @@ def without_comparisons(metric: Metric) -> Metric:
     return metric(comparisons="ignored")
 
 
+def with_constant(metrics: tuple[Metric, ...], C: float | None) -> tuple[Metric, ...]:
+    """Return the metrics with a constant C, those that use one and name none themselves.
+
+    Raises: InvalidSetting if C is not None and no metric would use it.
+    """
+    if C is None:
+        return metrics
+    # A constant in the metric's own name, as in "vlscore(C=20)", takes precedence.
+    undecided = [metric for metric in metrics if metric.settings.get("C", C) is None]
+    if not undecided:
+        names = ", ".join(map(str, metrics))
+        raise InvalidSetting(f"C={C} was passed, but none of these metrics uses it: {names}")
+    return tuple(metric(C=C) if metric in undecided else metric for metric in metrics)
+
+
 def corpus_name(metric: Metric | str, name: str) -> str:
     """Return the name that tables use for a value of the whole corpus."""
     return f"{metric} {name}" if name == "corpus" else f"{metric} {name} (corpus)"

@@ -21,17 +21,18 @@ from vlscore.data import (
 from vlscore.errors import InvalidSetting, InvalidStudy, VLScoreError
 from vlscore.metrics.arguments import Item, items_of
 from vlscore.metrics.batch import Batch, EmbeddingTriples
+from vlscore.metrics.embedded_studies import embed_triples, stored_triples
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.others import drawn_others, has_percentile, percentiles
 from vlscore.metrics.plan import Plan
-from vlscore.metrics.registry import find_metrics, read_presets
+from vlscore.metrics.registry import find_metrics, read_presets, with_constant
 from vlscore.metrics.scores import Score, ScoreTable, geometry
-from vlscore.metrics.stored_vectors import VECTOR_FILES
+from vlscore.metrics.stored_vectors import check_vectors
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from vlscore.embedding import StudyEmbedder, StudyViews
+    from vlscore.embedding import StudyEmbedder
     from vlscore.encoders import JointEncoder, Precision
 
 
@@ -113,15 +114,14 @@ class Scorer(Plan):
 
             embedder = encoder if isinstance(encoder, StudyEmbedder) else None
         cache = options.get("cache", True) if embedder is None else embedder.cache or False
-        super().__init__(
-            _chosen(metrics, C, comparisons), text=self.text_policy.signature(), cache=cache
-        )
+        chosen = find_metrics(DEFAULT_METRIC if metrics is None else metrics, comparisons)
+        super().__init__(with_constant(chosen, C), text=self.text_policy.signature(), cache=cache)
         self.others: list[str] = []
         self.require()
         self.embedder: StudyEmbedder | None = None
         if self.vectors is not None:
             _refuse_options(options, "the vectors were computed elsewhere")
-            self._check_vectors(self.vectors)
+            check_vectors(self.vectors, self.steps)
             self.needs = replace(self.needs, images=False)
         elif embedder is not None:
             _refuse_options(options, "the StudyEmbedder has its own value")
@@ -372,11 +372,11 @@ class Scorer(Plan):
         triples: EmbeddingTriples | None = None
         described: dict[str, NDArray[Any]] = {}
         if self.vectors is not None:
-            triples = self.vectors.take([self._position(items[row]) for row in rows])
+            triples = stored_triples(self.vectors, [items[row] for row in rows])
             described = geometry(triples)
         elif self.embedder is not None:
             shown = [items[row].shown for row in rows]
-            triples, truncated = self._embed(self.embedder, candidates, texts, shown)
+            triples, truncated = embed_triples(self.embedder, self.needs, candidates, texts, shown)
             described = {**geometry(triples), **truncated}
         batch = Batch(candidates, texts, triples, memo=self.memo)
         values = self.values(batch)
@@ -387,78 +387,10 @@ class Scorer(Plan):
         table = ScoreTable(values, described)
         return table.spread(rows, len(items), failures) if failures else table
 
-    def _check_vectors(self, vectors: EmbeddingTriples) -> None:
-        """Raise InvalidSetting if metrics look at vectors that there are not."""
-        embedded = [metric for metric in self.steps if metric.uses_embeddings]
-        if not embedded:
-            raise InvalidSetting("vectors were passed, but no metric looks at embeddings")
-        for metric in embedded:
-            roles = ["images"] * metric.uses_image + ["references"] * metric.uses_reference
-            for role in roles:
-                if getattr(vectors, role) is None:
-                    raise InvalidSetting(
-                        f"{metric} looks at the {role}, but there is no {VECTOR_FILES[role]}"
-                    )
-
-    @staticmethod
-    def _position(item: Item) -> int:
-        if item.position is None:
-            raise InvalidSetting(
-                "vectors that were computed elsewhere belong to the rows of a table: use "
-                "`evaluate`, or `metrics.compute` for arrays alone"
-            )
-        return item.position
-
     def _reference(self, item: Item) -> str:
         if item.parts is not None:
             return select_from_parts(item.parts, self.text_policy, role="reference")
         return select(item.reference, self.text_policy, "reference")  # type: ignore[arg-type]
-
-    def _embed(
-        self,
-        embedder: "StudyEmbedder",
-        candidates: Sequence[str],
-        references: Sequence[str] | None,
-        shown: "Sequence[StudyViews | None]",
-    ) -> tuple[EmbeddingTriples, dict[str, NDArray[Any]]]:
-        """Return the embeddings of studies, and which of their texts were truncated."""
-        from vlscore.embedding import StudyViews
-
-        compared = references if self.needs.embedded_references else None
-        # One list for candidates and references, so that batches hold texts of similar length.
-        texts = embedder.embed_texts([*candidates, *(compared or ())])
-        images = None
-        if self.needs.images:
-            images = embedder.embed_studies([each or StudyViews(()) for each in shown])
-        count, flags = len(candidates), texts.truncated.numpy()
-        failures: dict[int, VLScoreError] = {}
-        for rows in (texts, images):
-            for row, error in rows.failures.items() if rows is not None else ():
-                failures.setdefault(row % count, error)
-        triples = EmbeddingTriples(
-            None if images is None else images.vectors,
-            texts.vectors[:count],
-            None if compared is None else texts.vectors[count:],
-            embedder.signature,
-            embedder.C,
-            failures,
-        )
-        truncated = {"candidate_truncated": flags[:count]}
-        if compared is not None:
-            truncated["reference_truncated"] = flags[count:]
-        return triples, truncated
-
-
-def _chosen(metrics: Any, C: float | None, comparisons: str | None) -> tuple[Metric, ...]:
-    found = find_metrics(DEFAULT_METRIC if metrics is None else metrics, comparisons)
-    if C is None:
-        return found
-    # A constant in the metric's own name, as in "vlscore(C=20)", takes precedence.
-    undecided = [metric for metric in found if metric.settings.get("C", C) is None]
-    if not undecided:
-        names = ", ".join(map(str, found))
-        raise InvalidSetting(f"C={C} was passed, but none of these metrics uses it: {names}")
-    return tuple(metric(C=C) if metric in undecided else metric for metric in found)
 
 
 def _refuse_options(options: Mapping[str, Any], reason: str) -> None:

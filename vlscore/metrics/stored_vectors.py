@@ -5,6 +5,7 @@ whose vectors a file has, so that candidates and references cannot be exchanged 
 """
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from vlscore.core import Signature, file_digest
 from vlscore.encoders import encoder_card
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.batch import EmbeddingTriples
+from vlscore.metrics.metric import Metric
 
 VECTOR_FILES = {
     "images": "img_emb.npy",
@@ -72,6 +74,20 @@ def open_embeddings(
         signature=Signature("embeddings").plus({"enc": f"{name}@{digest}", STORED: "files"}),
         C=C if C is not None or card is None else card.C,
     )
+
+
+def check_vectors(vectors: EmbeddingTriples, metrics: Iterable[Metric]) -> None:
+    """Raise InvalidSetting if metrics look at vectors that there are not, or none looks at any."""
+    embedded = [metric for metric in metrics if metric.uses_embeddings]
+    if not embedded:
+        raise InvalidSetting("vectors were passed, but no metric looks at embeddings")
+    for metric in embedded:
+        roles = ["images"] * metric.uses_image + ["references"] * metric.uses_reference
+        for role in roles:
+            if getattr(vectors, role) is None:
+                raise InvalidSetting(
+                    f"{metric} looks at the {role}, but there is no {VECTOR_FILES[role]}"
+                )
 
 
 def _mapped(path: Path) -> Any:
