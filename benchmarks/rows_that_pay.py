@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
+from unittest.mock import patch
 
 from machine import describe_machine, publish
 
@@ -26,14 +27,11 @@ from vlscore.core import atomic_write
 from vlscore.data import Report, open_reports
 from vlscore.findings import (
     Lexicon,
-    change_words,
     changes_of,
     chexpert_labels,
-    context,
     extract,
     extraction_name,
     load_lexicon,
-    modifiers,
 )
 from vlscore.findings.compositions import Composed, PatternMatcher, PatternRule
 from vlscore.findings.lexicon_files import read_tables
@@ -55,18 +53,6 @@ def texts_of(paths: Iterable[Path], column: str | None) -> Iterator[str]:
             yield from (row.text for row in rows if isinstance(row, Report))
 
 
-class CountingMatcher(PatternMatcher):
-    """Matcher that remembers which rules have decided in which report."""
-
-    fired: ClassVar[defaultdict[int, set[int]]] = defaultdict(set)
-    report = 0
-
-    def fitting(self, table: Any) -> Iterator[Composed]:
-        for made in super().fitting(table):
-            self.fired[id(made.rule)].add(CountingMatcher.report)
-            yield made
-
-
 def reading(text: str, lexicon: Lexicon) -> tuple[Any, ...]:
     """Return what a report is read as."""
     found = extract(text, lexicon)
@@ -79,24 +65,39 @@ def without(lexicon: Lexicon, table: str, head: str, rule: PatternRule) -> Lexic
     return replace(lexicon, rules={**lexicon.rules, table: {**lexicon.rules[table], head: rest}})
 
 
+def fired_in(texts: list[str], lexicon: Lexicon) -> dict[int, list[int]]:
+    """Return the reports in which each row decides, by the identity of its rule."""
+    fired: defaultdict[int, list[int]] = defaultdict(list)
+    deciding: set[int] = set()
+    fitting = PatternMatcher.fitting
+
+    def noted(matcher: PatternMatcher, table: Any) -> Iterator[Composed]:
+        for made in fitting(matcher, table):
+            deciding.add(id(made.rule))
+            yield made
+
+    with patch.object(PatternMatcher, "fitting", noted):
+        for number, text in enumerate(texts):
+            deciding.clear()
+            # A sentence that was read before is remembered, and would fire no row again.
+            for sentence in split_sentences(text):
+                read_sentence(sentence.text + " " * 401, Category.CLINICAL, lexicon)
+            for rule in deciding:
+                fired[rule].append(number)
+    return fired
+
+
 def rows_of(texts: list[str], lexicon: Lexicon) -> Iterator[tuple[str, str, int, int]]:
     """Return table, pattern, reports in which the row fires, and reports that it changes."""
-    for module in (change_words, context, modifiers):
-        module.PatternMatcher = CountingMatcher  # type: ignore[attr-defined]
-    read = {}
-    for number, text in enumerate(texts):
-        CountingMatcher.report = number
-        # A sentence that was read before is remembered, and would fire no row again.
-        for sentence in split_sentences(text):
-            read_sentence(sentence.text + " " * 401, Category.CLINICAL, lexicon)
-        read[number] = reading(text, lexicon)
+    fired = fired_in(texts, lexicon)
+    read = [reading(text, lexicon) for text in texts]
     for table, heads in lexicon.rules.items():
         for head, rules in heads.items():
             for rule in rules:
-                fired = sorted(CountingMatcher.fired[id(rule)])
+                reports = fired.get(id(rule), [])
                 ablated = without(lexicon, table, head, rule)
-                changed = sum(reading(texts[k], ablated) != read[k] for k in fired)
-                yield table, rule.row.pattern, len(fired), changed
+                changed = sum(reading(texts[k], ablated) != read[k] for k in reports)
+                yield table, rule.row.pattern, len(reports), changed
 
 
 def patterns_of(content: Any) -> Iterator[str]:
