@@ -39,7 +39,6 @@ def said(report: str) -> list[tuple[str, str]]:
         ("Subcutaneous gas, slightly less than on ___.", [("subcutaneous_emphysema", "improved")]),
         ("Effusion, larger than on the study of ___.", [("pleural_effusion", "worse")]),
         ("Nodule of 9 mm, previously 1.2 cm.", [("nodule", "improved")]),
-        ("Nodule, 4 mm then, 0.9 cm now.", [("nodule", "worse")]),
         ("The nodule, previously 5 mm, is now 8 mm.", [("nodule", "worse")]),
         ("The mass was 4 cm and is now 3 cm.", [("mass", "improved")]),
         # Two degrees.
@@ -103,7 +102,6 @@ def said(report: str) -> list[tuple[str, str]]:
         ("Larger left effusion.", [("pleural_effusion", "worse")]),
         ("Larger left than right effusion.", []),
         ("Smaller but still moderate effusion.", [("pleural_effusion", "improved")]),
-        ("Although smaller, the effusion is still large.", [("pleural_effusion", "improved")]),
         ("Moderate edema, up from mild.", [("edema", "worse")]),
         ("Mild edema, severe last week.", [("edema", "improved")]),
         # What is said of a finding at a part of the chest, and not of the part.
@@ -184,7 +182,6 @@ def said(report: str) -> list[tuple[str, str]]:
         ("The effusion has drained away.", [("pleural_effusion", "resolved")]),
         ("The consolidation has cleared somewhat.", [("consolidation", "improved")]),
         # Two measurements.
-        ("Left nodule, 4 mm then, 9 mm now.", [("nodule", "worse")]),
         ("The nodule has gone from 12 mm to 9 mm.", [("nodule", "improved")]),
         # A change behind a denial.
         ("The heart is enlarged, as it was before.", [("cardiomegaly", "unchanged")]),

@@ -86,7 +86,6 @@ def test_the_former_and_the_latter_are_told_apart(text, air, effusion):
         "Most of the effusion has drained away.",
         "Almost no effusion remains.",
         "The effusion has cleared on the right but persists on the left.",
-        "The effusion has been drained, with a small residual.",
         "The edema has improved, as have the effusions.",
         "The chest tube should be removed. Small effusion.",
         "The edema is gone; the effusion remains.",

@@ -57,7 +57,7 @@ def test_a_trigger_is_one_line(folder: Path) -> None:
         ("change", 'value = "new"', 'value = "novel"', "is not a valid TemporalChange"),
         ("grammar", "copulas =", "cupolas =", "lacks copulas"),
         ("grammar", "denying =", "denies =", "lacks denying"),
-        ("change", "becoming =", "become =", "no list becoming"),
+        ("change", "parting =", "part =", "no list parting"),
         ("change", "[[compose]]\npattern", "[[compose]]\npaterns", "unknown key paterns"),
         ("severity", "rank = 1", "rang = 1", "unknown key rang"),
         ("observations", "\nmidline = true", "\nmidlin = true", "unknown key midlin"),
