@@ -208,6 +208,15 @@ ANSWERED = [
     "<o><type>Edema</type><v>no</v></o>",
     '{"positive_findings": ["effusion"], "negative_findings": ["pneumothorax", "edema"]}',
     "## Positive findings\n\n- Effusion\n\n## Pertinent negatives\n\n- Pneumothorax\n- Edema",
+    "Pneumothorax:NO Effusion:YES Edema:NO",
+    "Pneumothorax: No Effusion: Yes Edema: No",
+    "pneumothorax=False,effusion=True,edema=False",
+    "pneumothorax NO | effusion YES | edema NO",
+    "pneumothorax no\neffusion yes\nedema no",
+    "Is there a pneumothorax? - None.\nAn effusion? - Small.\nEdema? - No.",
+    "### Absent findings\n1. Pneumothorax\n2. Edema\n### Present findings\n1. Effusion",
+    "<F><Name>Pneumothorax</Name><Present>false</Present></F><F><Name>Effusion</Name>"
+    "<Present>true</Present><Side>left</Side></F><F><Name>Edema</Name><Present>no</Present></F>",
     "Q: Pneumothorax? A: No. Q: Is there an effusion? A: Yes, small. Q: Any edema? A: None.",
     "**Question 1:** Pneumothorax?\n**Answer:** No.\n**Question 2:** Effusion?\n**Answer:** Yes.\n"
     "**Question 3:** Is there any edema?\n**Answer:** There is no edema.",
@@ -225,9 +234,31 @@ def test_signs_and_short_answers(report: str) -> None:
     assert found == (0, 1, 0)
 
 
-def test_a_column_of_a_table_says_the_side() -> None:
-    report = "Finding | Right | Left\n--- | --- | ---\nEffusion | none | small"
+@pytest.mark.parametrize(
+    "report",
+    [
+        "Finding | Right | Left\n--- | --- | ---\nEffusion | none | small",
+        "Finding; Right; Left\nEffusion; no; yes",
+        "Effusion   R: N   L: Y",
+        "Pleural effusion, right: none; left: small",
+        "- name: effusion\n  present: yes\n  side: left",
+    ],
+)
+def test_a_value_says_the_side(report: str) -> None:
     assert side_of(report, "Pleural Effusion") == "left"
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "Uncertain: pneumonia, edema",
+        '{"uncertain": ["edema", "pneumonia"]}',
+        "pneumonia (possible), effusion",
+        "Pneumonia: indeterminate",
+    ],
+)
+def test_a_doubt_is_an_answer(report: str) -> None:
+    assert chexpert_labels(report)["Pneumonia"] == -1
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ SIGNS = [
     "\n\uf0b7 ", " ‣ ", " ● ", "\n✓ ", "\n→ ", " → ", " * ", " + ", " > ", "<br/>\n", "\xa0\n",
     "\n\xa0", "\\t", "\n\t", "\n    ", "<n/>", "<newline>", "[NEWLINE]", "\\newline ", "\\\\ ",
     "<|n|>", "␤", "[EOS]", "<eop>", "</sentence><sentence>", "</finding><finding>", "◆ ", " ◆ ",
-    " ★ ", "\n🔹 ", " ▶ ",
+    " ★ ", "\n🔹 ", " ▶ ", " ^ ", " ¬ ", "\\", " @@ ", " ## ", " *** ", " ⏐ ", " ☞ ", "<lf>",
 ]  # fmt: skip
 # The three statements, with signs around them.
 LISTS = [
@@ -40,6 +40,11 @@ LISTS = [
     "1.) No pneumothorax 2.) Small left effusion 3.) Cardiomegaly",
     "[1] No pneumothorax [2] Small left effusion [3] Cardiomegaly",
     "① No pneumothorax ② Small left effusion ③ Cardiomegaly",
+    "a- No pneumothorax b- Small left effusion c- Cardiomegaly",
+    "(a)No pneumothorax(b)Small left effusion(c)Cardiomegaly",
+    "no pneumothorax    small left effusion    cardiomegaly",
+    "no pneumothorax period small left effusion period cardiomegaly period",
+    "No pneumothorax full stop new line small left effusion full stop cardiomegaly",
     "- No pneumothorax - Small left effusion - Cardiomegaly",
     "* No pneumothorax * Small left effusion * Cardiomegaly",
     "– No pneumothorax – Small left effusion – Cardiomegaly",

@@ -133,10 +133,18 @@ def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category,
 
 
 def _statements(report: str, read: str, lexicon: Lexicon) -> list[tuple[int, int]]:
-    """Return where sentences begin and end; one with "so too the drain" goes on."""
+    """Return where sentences begin and end; one with "so too the drain" goes on.
+
+    So does an answer for one side with a semicolon: "Effusion, right: none; left: small".
+    """
     statements: list[tuple[int, int]] = []
-    for _, start, stop in split_sentences(report):
-        if statements and _opens_with(read[start:stop], lexicon.lists["continuing"]):
+    for words, start, stop in split_sentences(report):
+        label, colon, _ = words.partition(":")
+        is_of_side = colon and label.strip().lower() in lexicon.lists["sides"]
+        if statements and (
+            (is_of_side and read[statements[-1][1] - 1] == ";")
+            or _opens_with(read[start:stop], lexicon.lists["continuing"])
+        ):
             start = statements.pop()[0]
         statements.append((start, stop))
     return statements

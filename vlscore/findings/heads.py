@@ -49,14 +49,29 @@ def head_of(line: str, lexicon: Lexicon, is_heading: bool = False) -> str | None
     tokens = [t for t in lexicon.tokenize(label[:_LONGEST_HEAD]) if t.form[0].isalnum()]
     words = " ".join(t.form for t in tokens)
     is_list = is_heading if not rest.strip() else rest.lstrip(" \t").startswith("\n")
-    if words in lexicon.lists["labels_of_absence"]:
-        return lexicon.stands_for["absent"] if is_list else None
-    if words in lexicon.lists["labels_of_presence"]:
-        return "" if is_list else None
+    if (verdict := verdict_of(words, lexicon)) is not None:
+        return verdict if is_list else None
     if (colon and rest.strip()) or len(label) > _LONGEST_HEAD:
         return None
     named = lexicon.trie.find(tokens).get("subject", ())
     return label if any(m.last - m.first == len(tokens) for m in named) else None
+
+
+def verdict_of(label: str, lexicon: Lexicon) -> str | None:
+    """Return what a label says of the findings behind it: that they are absent, in doubt, or there.
+
+    >>> from vlscore.findings import load_lexicon
+    >>> [verdict_of(label, load_lexicon()) for label in ("absent finding", "present", "heart")]
+    ['no', '', None]
+    """
+    said = {"absence": "absent", "doubt": "doubt", "presence": ""}
+    lists = {name: lexicon.lists[f"labels_of_{name}"] for name in said}
+    plain = " ".join(word for word in label.split() if word not in lexicon.coverage.nouns)
+    for words in (label, plain):
+        for name, verdict in said.items():
+            if words in lists[name]:
+                return lexicon.stands_for.get(verdict, "")
+    return None
 
 
 def columns_of(line: str, lexicon: Lexicon) -> tuple[str, ...]:
@@ -78,7 +93,7 @@ def columns_of(line: str, lexicon: Lexicon) -> tuple[str, ...]:
 def headed(head: str, tokens: list[Token], lexicon: Lexicon) -> list[Token]:
     """Return an item of a list behind what its head says, unless it names a part itself."""
     names = NAMING & lexicon.trie.find(tokens).keys()
-    if names and head != lexicon.stands_for["absent"]:
+    if names and head not in (lexicon.stands_for["absent"], lexicon.stands_for["doubt"]):
         return tokens
     at = tokens[0]
     return [*(at._replace(form=token.form) for token in lexicon.tokenize(head)), *tokens]
@@ -157,6 +172,7 @@ def with_answers(
             is_answer = (
                 (report[before] != read[before] or is_next_item(read[end : below[0]]))
                 and not _FILLED.search(read[read.rfind("\n", 0, start) + 1 : start])
+                and not _FILLED.search(read[end : below[0]])
                 and answers_line(read[start:end], read[slice(*below)], lexicon)
             )
         yield (start, below[1], end) if is_answer and below else (start, end, 0)

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from vlscore.findings.heads import NAMING, cells_of
+from vlscore.findings.heads import NAMING, cells_of, verdict_of
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token
 from vlscore.findings.types import Layout, Span
@@ -47,6 +47,9 @@ def divide(
     """
     if _MARKS.search(text) is None:
         return Layout.PROSE, [tokens]
+    if tokens and tokens[-1].form == "|" and "|" not in text[: tokens[-1].start]:
+        # The sign behind a statement.
+        tokens = tokens[:-1]
     reader = _LayoutReader(text, tokens, lexicon)
     boxes: list[re.Match[str]] = []
     for box in BOX.finditer(text):
@@ -88,7 +91,7 @@ class _LayoutReader:
     def _is_label(self, tokens: Sequence[Token], must_name: bool = False) -> bool:
         """Return whether words may be a label, which may have to name a finding or part."""
         words = [t.form for t in tokens if t.form[0].isalnum()]
-        if " ".join(words) in self._lists["labels_of_absence"]:
+        if verdict_of(" ".join(words), self._lexicon):
             return True
         if not words or len(words) > _LONGEST_LABEL or len(tokens) > _FARTHEST:
             return False
@@ -151,7 +154,7 @@ class _LayoutReader:
         label = self._within(*cells[0])
         if any(t.form == ":" for t in label[:-1]):
             return None
-        label = [t for t in label if t.form not in (":", "|")]
+        label = [t for t in label if t.form not in (":", "|", "?")]
         if not self._is_label(label, must_name=True):
             return None
         value: list[Token] = []
@@ -255,13 +258,14 @@ class _LayoutReader:
         while len(value) > 1 and (value[0].form in _BULLETS or value[0].form[0] >= _SYMBOLS):
             value = value[1:]
         words = " ".join(t.form for t in label)
-        if words in self._lists["labels_of_absence"]:
+        if (verdict := verdict_of(words, self._lexicon)) is not None:
             # "no effusion, cardiomegaly" would deny the first only.
-            joint = self._stands_for["joint of absent"]
+            joint = self._stands_for["joint of absent"] if verdict else ","
             value = [t._replace(form=joint) if t.form == "," else t for t in value]
-            return [self._word("absent", label), *value]
-        if words in self._lists["labels_of_presence"]:
-            return value
+            return [
+                *([label[0]._replace(form=verdict, end=label[-1].end)] if verdict else []),
+                *value,
+            ]
         if words in self._lists["labels_of_devices"]:
             label = [self._word("devices", label)]
         if not any(t.form[0].isalnum() or t.form in "+-–—?" for t in value):
@@ -288,6 +292,11 @@ class _LayoutReader:
             self._lexicon.observations[name].chexpert == _DEVICES for name in names
         )
         normal = [] if is_well else [m for m in said.get("normal", ()) if m.first < end]
+        sides = [t for t in label if t.form in self._lists["sides"]]
+        if is_finding and sides and not self._lists["sides"].isdisjoint(t.form for t in value):
+            # "Left: none; right: small" has a side for each answer.
+            label = [t for t in label if t not in sides]
+            value = [*sides, *value]
         value = self._answers(value, normal) if is_finding else self._predicate(value, said)
         return [*label, self._word("label", [mark]), *value]
 
@@ -321,7 +330,7 @@ class _LayoutReader:
             elif token.form not in _DASHES | {":"} or len(value) == 1:
                 clauses[-1].append(token)
         answers = [self._answer(clause) for clause in clauses if clause]
-        if any(is_denied and has_side for _, is_denied, has_side in answers):
+        if any(has_side for *_, has_side in answers):
             # "Right - none, left - small": what is there counts.
             answers = [each for each in answers if not each[1]] or answers
         joined: list[Token] = []

@@ -16,6 +16,7 @@ from vlscore.text.records import (
     without_turns,
 )
 from vlscore.text.stand_ins import BLANK, JOINER, LINE, line_end, shown_as
+from vlscore.text.tables import WORDS, any_of
 from vlscore.text.tags import without_brackets, without_tags, without_thoughts
 
 # Each takes the line end behind it with it.
@@ -46,6 +47,7 @@ _LATEX_TITLE = re.compile(
 )
 _LATEX_WORDS = re.compile(r"\\(?:text|emph|under|over|math)[a-z]*\{([^{}\n]*)\}")
 _PIECE = re.compile(r"(?<=[^\W_]) +##(?=[^\W_])|(?<=[^\W_])@@ (?=[^\W_])")
+_SEVERAL = 2
 _MOSES = re.compile(r" @([-,./])@ ")
 _TREEBANK = re.compile(r"-([LR])[RSC]B-", re.IGNORECASE)
 
@@ -55,6 +57,26 @@ def _without_commands(text: str) -> str:
     text = _LATEX_TITLE.sub(lambda match: LINE + f"{match[1]}:".rjust(len(match[0]) - 1), text)
     text = _LATEX_WORDS.sub(lambda match: f"{match[1]} ".rjust(len(match[0])), text)
     return _LATEX_LINE.sub(line_end, text)
+
+
+#: What people dictate for the end of a sentence or line.
+DICTATED = tuple(f" {words}" for words in WORDS.dictated.stops)
+_DICTATED = re.compile(
+    rf"[ \t]*,?[ \t](?:(?P<stop>{any_of(WORDS.dictated.stops)})"
+    rf"|(?:{any_of(WORDS.dictated.pauses)}))(?![\w-])",
+    re.IGNORECASE,
+)
+
+
+def _without_dictated(text: str) -> str:
+    """Return the text with line ends and commas for the words that stand for them.
+
+    They do where they stand several times, or where no sentence has a full stop.
+    """
+    found = sum(bool(match["stop"]) for match in _DICTATED.finditer(text))
+    if found < _SEVERAL and "." in text:
+        return text
+    return _DICTATED.sub(lambda m: line_end(m) if m["stop"] else ",".ljust(len(m[0])), text)
 
 
 def _without_pieces(text: str) -> str:
@@ -106,6 +128,7 @@ STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("]",), without_brackets),
     (("&",), partial(_ENTITY.sub, _entity)),
     (("##", "@", "B-", "b-"), _without_pieces),
+    (DICTATED, _without_dictated),
     (("_", "!!", "has", "is", "'", '"'), with_bare_names),
     ((";", ","), with_bars),
     ((":", "="), without_keys),

@@ -9,9 +9,9 @@ from vlscore.text.stand_ins import BLANKS, JOINER
 from vlscore.text.tables import WORDS
 
 BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
-BULLET = r"[-–—*•●▪◦‣·+>➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌]"
+BULLET = r"[-–—*•●▪◦‣·+>➢➤►▶◆◇★❖✦⁃∙⁌⁍☞☛🔹🔸👉📌]"
 #: Bullets and circled numbers that begin an item wherever they stand.
-SURE_BULLET = r"[•●▪◦‣➢➤►▶◆◇★❖✦⁃∙🔹🔸👉📌\uf0b7\u2460-\u2473\u2776-\u2793]"
+SURE_BULLET = r"[•●▪◦‣➢➤►▶◆◇★❖✦⁃∙⁌⁍☞☛🔹🔸👉📌\uf0b7\u2460-\u2473\u2776-\u2793]"
 # Lines that begin a new sentence, whatever came before: list items, labels ("Heart: ..."), rows of
 # a table or of boxes; and lines that are a whole row, so that the next line begins one as well.
 _WORDS = r"(?:[\w/&()]+[ \t]+){0,4}[\w/&()]+"
@@ -37,7 +37,7 @@ _OPEN_END = re.compile(r"[,(/&–—-]$")
 # A sentence that ends inside a line: the report is prose.
 _INNER_STOP = re.compile(r"[^\W\d_]{3} ?[.!?][ \t]+[^\W_]")
 #: Narrower lines are short statements, not wrapped prose.
-_NARROW = 30
+NARROW = 30
 
 
 def line_cuts(text: str) -> list[int]:
@@ -106,7 +106,7 @@ class _WrappedProse:
                 return True
         if _OPEN_END.search(above) is not None and not (self._is_cased and word.istitle()):
             return True
-        return is_full and self._width >= _NARROW and self._is_prose
+        return is_full and self._width >= NARROW and self._is_prose
 
     @cached_property
     def _lines(self) -> list[str]:

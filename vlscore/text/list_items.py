@@ -11,27 +11,29 @@ from vlscore.text.tables import WORDS, any_of
 _SURE_BULLET = re.compile(rf"(?<=\S)[ \t]*{SURE_BULLET}")
 _CAPITALISED = re.compile(r"[A-Z][a-z]")
 _LEADING = re.compile(rf"[ \t{JOINER}]*(?P<sign>[-–—*+>])[ \t]")
-# Signs between statements, which stand between a label and its value as well.
-_BETWEEN = {
-    **{sign: re.compile(rf"[ \t]+{re.escape(sign)}{{1,3}}[ \t]+") for sign in "-–—/→*+>"},
-    "|": re.compile(r"[ \t]*\|[ \t]*"),
-    "\t": re.compile(r" *\t[ \t]*"),
-    "   ": re.compile(r" {3,}"),
-}
-_SIGNS_BETWEEN = (" - ", " --", " – ", " — ", " / ", " → ", " * ", " + ", " > ", "|", "\t", "   ")
+# Signs between statements, most of them between blanks; a label and its value have them, too.
+_BETWEEN = re.compile(
+    r"[ \t]+(?P<sign>[^\w\s,.;:?!()\[\]{}'\"&%<=±×°])(?P=sign){0,2}[ \t]+"
+    r"|[ \t]*(?P<bar>[|\\^¬])[ \t]*|(?P<tab>\t)[ \t]*|(?P<gap> )  +"
+)
+# These may stand between two things that are denied together.
+_JOINTS = frozenset("-–—/+→")
 _STOP = re.compile(r"[.;:]")
+_ANSWERS_LAST = re.compile(
+    rf"\w[ \t]+(?i:{any_of((*WORDS.lines.affirming, *WORDS.lines.refuting))})[.,]?$"
+)
 # An answered question in front of another: "Edema? N  Effusion? Y", "edema=0 effusion=1".
 _ANSWERED = re.compile(
-    rf"(?P<mark>[?=])[ \t]*(?:(?i:{any_of(WORDS.lines.answers)}|[01])\b|{BOX_SIGN})[.,;]?[ \t]+"
-    r"(?=[^\n?=.:]{1,60}(?P=mark))"
+    rf"[?=:][ \t]*(?:(?i:{any_of(WORDS.lines.answers)}|[01])\b|{BOX_SIGN})"
+    r"(?:[.,;][ \t]*|[ \t]+)(?:(?=[^\n?=.:]{1,60}[?=])|(?=[A-Z]\w+(?: \w+){0,3}:))"
 )
 _OPENING_WORD = re.compile(r"[^\W\d_]+")
 _OPENING = re.compile(rf"(?:{any_of(WORDS.lines.stating)})\s+\S", re.IGNORECASE)
 _ITEM_NUMBER = re.compile(
-    r"(?:(?<=\s)|(?<=^)|(?<=[:.;,]))"
+    r"(?:(?<=\s)|(?<=^)|(?<=[:.;,])|(?=\())"
     r"(?:#?(?P<strict>\d{1,2}|[A-H]\.)[/-]?(?=[ \t]+[A-Z][a-z])|[(\[]?"
     r"(?:(?P<number>\d{1,2})|(?P<letter>[a-h])|(?P<roman>[ivx]{1,4}))"
-    r"[.)\]:](?=[ \t]*[^\W\d_]|[ \t]))"
+    r"(?:[.)\]:](?=[ \t]*[^\W\d_]|[ \t])|-(?=[ \t])))"
 )
 _ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
 
@@ -41,14 +43,13 @@ def list_cuts(text: str) -> list[int]:
     cuts = []
     if not text.isascii():
         cuts += [match.start() for match in _SURE_BULLET.finditer(text)]
-    has_signs = any(sign in text for sign in _SIGNS_BETWEEN)
-    start = 0
-    while start >= 0 and has_signs:
+    start = 0 if _BETWEEN.search(text) is not None else -1
+    while start >= 0:
         end = text.find("\n", start)
         stop = end if end >= 0 else len(text)
         cuts += _divided_by_signs(text, start, stop)
         start = end + 1 or -1
-    if text.count("?") > 1 or text.count("=") > 1:
+    if any(text.count(mark) > 1 for mark in "?=:"):
         cuts += [match.end() for match in _ANSWERED.finditer(text)]
     if _NUMBERED.search(text) is not None:
         cuts += _numbered(text)
@@ -56,7 +57,7 @@ def list_cuts(text: str) -> list[int]:
 
 
 # Without a second item there is no list.
-_NUMBERED = re.compile(r"(?<![\w.])(?:2(?:[.)\]:/-]+(?!\d)|[ \t]+[A-Z])|(?:b|ii|B)[.)])")
+_NUMBERED = re.compile(r"(?<![\w.])(?:2(?:[.)\]:/-]+(?!\d)|[ \t]+[A-Z])|(?:b|ii|B)(?:[.)]|- ))")
 
 
 def _divided_by_signs(text: str, start: int, end: int) -> Iterator[int]:
@@ -66,31 +67,33 @@ def _divided_by_signs(text: str, start: int, end: int) -> Iterator[int]:
         if (leading := _LEADING.match(text, first, end)) is not None:
             yield from _dashed(text, leading, end)
             return
-    for sign, pattern in _BETWEEN.items():
-        if text.find(sign, start, end) < 0:
-            continue
-        places = [match.span() for match in pattern.finditer(text, start, end)]
-        begins = [start, *(behind for _, behind in places)]
-        ends = [*(place for place, _ in places), end]
-        if places and _are_statements(
-            [text[a:b].strip() for a, b in zip(begins, ends, strict=True)]
-        ):
-            yield from (behind for _, behind in places)
+    places: dict[str, list[tuple[int, int]]] = {}
+    for match in _BETWEEN.finditer(text, start, end):
+        places.setdefault(match[match.lastgroup or 0], []).append(match.span())
+    for sign, found in places.items():
+        begins = [start, *(behind for _, behind in found)]
+        ends = [*(place for place, _ in found), end]
+        parts = [text[a:b].strip() for a, b in zip(begins, ends, strict=True)]
+        if _are_statements(parts, sign in _JOINTS):
+            yield from begins[1:]
             return
 
 
-def _are_statements(parts: list[str]) -> bool:
+def _are_statements(parts: list[str], may_be_joined: bool) -> bool:
     """Return whether the parts of a line are statements.
 
     Each has a capital, and one opens as a statement; without capitals there are three or more, and
-    a later one opens as a statement.
+    one opens as a statement: a later one, where the sign may join words. Or each ends in a short
+    answer.
     """
     if not all(map(_OPENING_WORD.match, parts)):
         return False
+    if all(map(_ANSWERS_LAST.search, parts)):
+        return True
     opens = [_OPENING.match(part) is not None for part in parts]
     if all(part[0].isupper() for part in parts):
         return any(opens)
-    return len(parts) > 2 and any(opens[1:]) and not any(map(_STOP.search, parts[:-1]))
+    return len(parts) > 2 and any(opens[may_be_joined:]) and not any(map(_STOP.search, parts[:-1]))
 
 
 def _dashed(text: str, leading: re.Match[str], end: int) -> Iterator[int]:
@@ -99,7 +102,9 @@ def _dashed(text: str, leading: re.Match[str], end: int) -> Iterator[int]:
     sign = re.escape(leading["sign"])
     answers = any_of(WORDS.lines.answers)
     # "- Effusion - none": the dash leads to an answer, not to another item.
-    item = rf"(?<=\S)[ \t]+{sign}[ \t]+(?!(?i:{answers})[ \t]*(?:[.,;]|{sign}|$))(?=(\w+))"
+    item = (
+        rf"(?<=\S)[ \t]+{sign}[ \t]+(?!(?i:{answers})(?:[ \t]*(?:[.,;]|$)|[ \t]+{sign}))(?=(\w+))"
+    )
     is_cased = _CAPITALISED.search(line) is not None
     for match in re.finditer(item, line):
         if not (is_cased and match.group(1).islower()):

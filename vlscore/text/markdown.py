@@ -2,7 +2,7 @@
 
 import re
 
-from vlscore.text.stand_ins import BLANK, blanks, hidden
+from vlscore.text.stand_ins import BLANK, blanks, hidden, line_end
 from vlscore.text.title_names import section_of_title
 
 _RULE = re.compile(
@@ -12,7 +12,11 @@ _HEADING = re.compile(r"^[ \t]*(#{1,6})[ \t]+[^\n]*$", re.M)
 _BOLD_LINE = re.compile(r"^[ \t]*(?:\*{2,3}|__)[^*\n]+(?:\*{2,3}|__)[ \t]*:?[ \t]*$", re.M)
 _BOLD_BEHIND_BOLD = re.compile(r"(?<=[^\s*])\*\*[ \t]+(?=\*\*[^\s*])")
 _BOLD_TITLE = re.compile(r"^(\*\*|__)(?P<name>[^*_\n:]{4,60})\1(?=[ \t]+\w)", re.M)
-_HASHES = re.compile(r"^[ \t]*#{1,6}(?=[ \t])|(?<=[ \t])#{1,6}[ \t]*$", re.M)
+_HASHES = re.compile(
+    r"^[ \t]*#{1,6}(?=[ \t])|(?<=[ \t])#{1,6}[ \t]*$|^#{1,6}(?=[A-Za-z])|(?<=[a-z:])#{1,6}$", re.M
+)
+# Signs between statements, not around words.
+_BETWEEN = re.compile(r"(?<=\S)[ \t]+(?:\*{2,}|#{2,})[ \t]+(?=[A-Za-z])")
 _STRONG = re.compile(r"\*{2,3}|~~|`+")
 _APOSTROPHE = re.compile(r"(?<=[^\W_])`(?=[^\W_])")
 _MARKED = re.compile(
@@ -32,6 +36,7 @@ def without_markdown(text: str) -> tuple[str, tuple[int, ...]]:
     )
     if "#" in text:
         text = _HASHES.sub(blanks, text)
+    text = _BETWEEN.sub(line_end, text)
     text = _BOLD_TITLE.sub(_titled, text)
     text = _STRONG.sub(hidden, _APOSTROPHE.sub("'", text))
     return _MARKED.sub(_unmarked, text), cuts

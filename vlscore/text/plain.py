@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from vlscore.text.divided_words import with_whole_words
 from vlscore.text.encodings import without_misreading
-from vlscore.text.escapes import STEPS
+from vlscore.text.escapes import DICTATED, STEPS
 from vlscore.text.markdown import without_markdown
 from vlscore.text.records import may_have_records
 from vlscore.text.stand_ins import BLANK, CHARACTERS, JOINER
@@ -56,7 +56,7 @@ def plain_text(report: str) -> PlainText:
             if any(sign in text for sign in signs):
                 text = replace(text)
         # Marks of markdown, and where its headings begin and end.
-        if any(sign in text for sign in ("*", "_", "# ", "---", "===", "`")):
+        if any(sign in text for sign in ("*", "_", "#", "---", "===", "`")):
             text, cuts = without_markdown(text)
     text = with_whole_words(text)
     return PlainText(report if text == report else _without_columns(text, report), cuts)
@@ -89,6 +89,7 @@ _ODD_SIGNS = (
     "!!",
     ": '",
     ': "',
+    *DICTATED,
 )
 # Pieces of words, of which the first one has a sign: "▁card io meg aly".
 _WORD_PIECE = re.compile(r" [▁Ġ][^\W_]")

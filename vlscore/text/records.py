@@ -59,7 +59,6 @@ def with_bare_names(text: str) -> str:
     )
 
 
-_NAMES, _STATES = frozenset(_KEYS.naming), frozenset(_KEYS.stating)
 _HEADER = re.compile(rf"^[\"']?(?:{any_of(_KEYS.naming)})[\"']?[;,]", re.MULTILINE | re.IGNORECASE)
 
 
@@ -74,7 +73,8 @@ def with_bars(text: str) -> str:
         columns = 0
         for at, line in enumerate(lines):
             cells = [cell.strip(" \"'").lower() for cell in line.split(sign)]
-            if len(cells) > 1 and not _NAMES.isdisjoint(cells) and not _STATES.isdisjoint(cells):
+            below = lines[at + 1].split(sign) if at + 1 < len(lines) else ()
+            if len(cells) > 1 and cells[0] in _KEYS.naming and len(below) == len(cells):
                 columns = len(cells)
             if columns != len(cells):
                 columns = 0

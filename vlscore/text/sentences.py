@@ -44,9 +44,12 @@ _BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
 # A short answer to a question ("Effusion? None."), which ends no sentence.
 _ANSWERS = any_of(WORDS.lines.answers)
 _ANSWER = re.compile(
-    rf"[ \t{JOINER}]*(?:{BOX_SIGN}"
+    rf"[ \t{JOINER}]*(?:[-–—=>→:]+[ \t{JOINER}]*)?(?:{BOX_SIGN}"
     rf"|(?i:{_ANSWERS}|{any_of(WORDS.lines.denying)})(?=[ \t]*(?:[.,;\n]|$))"
     rf"|(?=[A-Z])(?i:(?!(?:{any_of(WORDS.lines.denying)})\b)(?:{_ANSWERS})\b))"
+)
+_YES_OR_NO = re.compile(
+    rf"[ \t]*(?i:{any_of((*WORDS.lines.affirming, *WORDS.lines.refuting))})[ \t]*(?:[.,;\n]|$)"
 )
 _LONGEST_QUESTION = 60
 # A question mark before a word, which it doubts ("opacity ?pneumonia"); it ends no sentence.
@@ -104,6 +107,7 @@ def _spans(report: str) -> list[tuple[int, int]]:
     # Where a sentence begins behind its section's title; titles inside sections belong to it.
     begins = {}
     for title in titles:
+        cuts.difference_update(range(title.start, title.end))
         cuts.add(title.start)
         if title.section is not None:
             cuts.add(title.end)
@@ -148,7 +152,7 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool
     if after and not (after.isspace() or after.isupper() or after in "_•●▪◦(["):
         return _SMALL_WORD.fullmatch(text, stop.start() - 3, stop.start()) is not None
     if len(mark) > _ELLIPSIS or (
-        len(mark) == _ELLIPSIS and _ANSWER.match(text, stop.end(), end) is not None
+        len(mark) == _ELLIPSIS and _YES_OR_NO.match(text, stop.end(), end) is not None
     ):
         return _BLANK.match(text, stop.end()) is not None
     word = _word_before(text, begin, stop.start())

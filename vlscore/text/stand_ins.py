@@ -25,6 +25,7 @@ CHARACTERS = {
     **dict.fromkeys(map(ord, "‐‑−﹣－"), "-"),
     **dict.fromkeys(map(ord, "⊖⊝➖"), "✗"),
     **dict.fromkeys(map(ord, "⊕➕"), "✓"),
+    **dict.fromkeys(map(ord, "⏐¦│┃∣ǀ"), "|"),
     ord("＋"): "+",
     **dict(zip(map(ord, _WIDE_SIGNS), ":;,..,!?()[]{}[]", strict=True)),
 }

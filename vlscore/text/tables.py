@@ -45,6 +45,11 @@ class _Sizes(NamedTuple):
     between: tuple[str, ...]
 
 
+class _Dictated(NamedTuple):
+    stops: tuple[str, ...]
+    pauses: tuple[str, ...]
+
+
 class _Divided(NamedTuple):
     short: tuple[str, ...]
     contractions: tuple[str, ...]
@@ -73,6 +78,7 @@ class _TextTables(NamedTuple):
     abbreviations: _ShortForms
     lines: _Lines
     sizes: _Sizes
+    dictated: _Dictated
     divided: _Divided
     keys: _Keys
     turns: _Turns

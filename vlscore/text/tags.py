@@ -22,6 +22,7 @@ _BRACKET = re.compile(r"\[\s?(?P<close>/?)(?P<name>[A-Za-z][A-Za-z &/]{1,30})\s?
 _LABELLED = re.compile(r"\[([^\W\d_][^\[\]\n:=]{1,40}[:=][^\[\]\n]{1,40})\]")
 
 
+_ALL_KEYS = frozenset((*_KEYS.naming, *_KEYS.stating, *_KEYS.describing))
 # A tag that begins and one that ends.
 _PAIR = 2
 # The text of an element without others in it is the answer to its name, where it is short.
@@ -81,8 +82,9 @@ def _untagged(match: re.Match[str]) -> str:
     if _tags(match.string)[name] < _PAIR:
         return match.group()
     # What several elements are called is the name of none.
-    is_named = name not in (*_KEYS.naming, *_KEYS.stating) and not match["rest"]
-    is_named = is_named and _tags(match.string)[name] == _PAIR
+    tags = _tags(match.string)
+    is_key = name in _ALL_KEYS and not tags.keys().isdisjoint(_KEYS.stating)
+    is_named = not match["rest"] and (is_key or (name not in _ALL_KEYS and tags[name] == _PAIR))
     is_label = is_named and _LEAF.match(match.string, match.end()) is not None
     return LINE + BLANK * (width - len(title) - 2) + title + ":" if is_label else line_end(match)
 

@@ -20,7 +20,7 @@ SECTION_NAMES = frozenset((*WORDS.sections, *WORDS.titles.whole.values(), _BOTH)
 def section_of_title(title: str) -> str | None:
     """Return the section that a title begins, such as "findings"; None for titles inside sections.
 
-    Only sure words of a section begin one in lower case. A letter may be wrong.
+    In lower case, one word alone must be a sure one. A letter may be wrong.
 
     >>> [section_of_title(title) for title in ("Impressoin", "NDICATION", "Why ordered", "HEART")]
     ['impression', 'indication', 'indication', None]
@@ -29,10 +29,16 @@ def section_of_title(title: str) -> str | None:
     if section is None or title.isupper():
         is_section = is_all or not naming.isdisjoint(WORDS.titles.in_capitals)
     elif is_all:
-        is_section = len(naming) > 1 or not naming.isdisjoint(WORDS.titles.sure)
+        is_section = " " in title.strip() or not naming.isdisjoint(WORDS.titles.sure)
     else:
         is_section = not naming.isdisjoint(WORDS.titles.always)
     return section if is_section else None
+
+
+def is_sure_title(title: str) -> bool:
+    """Return whether a title can do without a colon: its words are known, and one is sure."""
+    naming, is_all, section = _read_title(title)
+    return section is not None and is_all and not naming.isdisjoint(WORDS.titles.sure)
 
 
 def section_of_label(label: str) -> str | None:

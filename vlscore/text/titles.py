@@ -5,14 +5,21 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from vlscore.text.line_ends import NARROW
 from vlscore.text.plain import plain_text
 from vlscore.text.stand_ins import BLANKS, JOINER
 from vlscore.text.tables import WORDS, any_of
-from vlscore.text.title_names import names_views, section_of_label, section_of_title
+from vlscore.text.title_names import (
+    is_sure_title,
+    names_views,
+    section_of_label,
+    section_of_title,
+)
 
 _BLANKS = rf"[ \t{JOINER}]*"
 _NUMBER = r"(?:(?:\(?\d{1,2}[.):]|[A-Za-z][.)]|\(?[ivxIVX]{1,4}[.)]|[-–—*•●▪◦·>+=])[ \t]*)*"
-_OPENING = rf"{_BLANKS}(?:\|{_BLANKS})?{_NUMBER}[\"'“‘\[({{]?{_BLANKS}"
+_SYMBOLS = r"(?:[\u2190-\u2bff\U0001f300-\U0001faff][ \t]*)*"
+_OPENING = rf"{_BLANKS}{_SYMBOLS}(?:\|{_BLANKS})?{_NUMBER}[\"'“‘\[({{]?{_BLANKS}"
 # "1:2" and "9:30" are no titles, "IMPRESSION:1. Normal." has one.
 _NO_RATIO = r"(?!\d(?!\d?[.)]))"
 # At the beginning of a line: before a colon, before a dash, or alone.
@@ -160,9 +167,8 @@ def _stands_alone(match: re.Match[str], words: str) -> bool:
     "FINDINGS" may be the last line of wrapped prose, "No typical findings" a line of its own.
     """
     are_views = words.isupper() and " " in words and names_views(words.lower())
-    if not are_views and (
-        section_of_label(words) is None or section_of_title(words.lower()) is None
-    ):
+    leads_on = bool(match["end"].strip(".")) and section_of_label(words) is not None
+    if not (are_views or is_sure_title(words) or (leads_on and section_of_title(words))):
         return False
     text, start = match.string, match.start()
     if match["end"].strip("-–—.") or text[match.end() : match.end() + 1] == "\t":
@@ -172,7 +178,9 @@ def _stands_alone(match: re.Match[str], words: str) -> bool:
     above = text[text.rfind("\n", 0, max(0, start - 1)) + 1 : start].rstrip(BLANKS)
     if not above or above[-1] in ".!?:;":
         return True
-    return match["end"] != "." and len(above) + 1 + len(words.split()[0]) <= _width(text)
+    # A capital may stand alone below any short line.
+    width = max(_width(text), NARROW) if words[0].isupper() else _width(text)
+    return match["end"] != "." and len(above) + 1 + len(words.split()[0]) <= width
 
 
 @lru_cache(4)
