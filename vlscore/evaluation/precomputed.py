@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vlscore.core import Signature, file_digest
 from vlscore.data import columns_of, name_of, number_of, whole_rows
@@ -69,6 +70,35 @@ def read_precomputed(
     names = _metrics_of(path, [n for n in found if n not in {*keys, *ignored}], suffixes)
     _check_names(path, names, lower_is_better, computed)
     columns = [name + suffix for name in names for suffix in suffixes]
+    values, reasons, unread, others = _read_values(path, keys, columns, is_repeated, row_name)
+    known = {name: _known_metric(name) for name in names}
+    guessed = [n for n, metric in known.items() if metric is None and n not in lower_is_better]
+    file = path.name.replace("|", "/").replace("\n", " ")
+    signature = Signature("values").plus(file=file, sha256=file_digest(path)[:8])
+    return Scored(
+        DataFrame(values),
+        {name: signature.of(name) for name in names},
+        {
+            name: name not in lower_is_better and (metric is None or metric.higher_is_better)
+            for name, metric in known.items()
+        },
+        reasons,
+        notes=tuple(_notes(path, guessed, others, unread, row_name)),
+    )
+
+
+def _read_values(
+    path: Path,
+    keys: Mapping[str, Sequence[str]],
+    columns: Sequence[str],
+    is_repeated: bool,
+    row_name: str,
+) -> tuple[dict[str, NDArray[np.float64]], dict[tuple[int, str], str], list[str], int]:
+    """Read columns of a table for the n rows of a run.
+
+    Returns: column -> (n,) values; why there is none, by row and column; cells that are no
+        numbers; and how many rows of the table belong to none of the run.
+    """
     places: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for k, key in enumerate(zip(*keys.values(), strict=True)):
         places[key].append(k)
@@ -102,20 +132,7 @@ def read_precomputed(
                     del reasons[row, column]
     if not taken:
         raise InvalidTable(f"{path}: none of its rows is a {row_name}")
-    known = {name: _known_metric(name) for name in names}
-    guessed = [n for n, metric in known.items() if metric is None and n not in lower_is_better]
-    file = path.name.replace("|", "/").replace("\n", " ")
-    signature = Signature("values").plus(file=file, sha256=file_digest(path)[:8])
-    return Scored(
-        DataFrame(values),
-        {name: signature.of(name) for name in names},
-        {
-            name: name not in lower_is_better and (metric is None or metric.higher_is_better)
-            for name, metric in known.items()
-        },
-        reasons,
-        notes=tuple(_notes(path, guessed, others, unread, row_name)),
-    )
+    return values, reasons, unread, others
 
 
 def _check_names(
