@@ -12,7 +12,7 @@ from tests.command import run_command
 from vlscore.data import open_studies
 from vlscore.errors import InvalidSetting, UnknownName
 from vlscore.metrics import METRICS, Scorer, compute, open_embeddings
-from vlscore.metrics.library.embedded import EmbeddedMetric
+from vlscore.metrics.embedded_metric import EmbeddedMetric
 
 ROWS, DIM = 5, 768
 EMBEDDED = [name for name, metric in METRICS.items() if isinstance(metric, EmbeddedMetric)]

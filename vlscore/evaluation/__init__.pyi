@@ -28,13 +28,13 @@ from .calibration import write_constant as write_constant
 from .claim_evidence import cases_of as cases_of
 from .claim_table import claims as claims
 from .command_settings import AlignmentSettings as AlignmentSettings
-from .command_settings import ComparisonSettings as ComparisonSettings
 from .command_settings import ControlledSettings as ControlledSettings
 from .command_settings import EvidenceSettings as EvidenceSettings
 from .command_settings import SensitivitySettings as SensitivitySettings
 from .command_settings import SheetSettings as SheetSettings
-from .command_settings import TableSettings as TableSettings
 from .comparison.compare import compare as compare
+from .comparison.comparison_settings import ComparisonSettings as ComparisonSettings
+from .comparison.comparison_settings import TableSettings as TableSettings
 from .comparison.paper_table import heading_of as heading_of
 from .comparison.paper_table import is_different as is_different
 from .comparison.paper_table import paper_table as paper_table

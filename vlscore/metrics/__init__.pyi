@@ -5,6 +5,7 @@ from .batch import Computed as Computed
 from .batch import EmbeddingTriples as EmbeddingTriples
 from .batch import Fit as Fit
 from .batch import spread as spread
+from .embedded_metric import constant_of as constant_of
 from .explaining import Explanation as Explanation
 from .explaining import SentenceShare as SentenceShare
 from .explaining import explain as explain
@@ -49,7 +50,6 @@ from .library.composite import CompositeMetric as CompositeMetric
 from .library.composite import digests_of as digests_of
 from .library.composite import read_composite as read_composite
 from .library.composite import write_composite as write_composite
-from .library.embedded import constant_of as constant_of
 from .memo import Memo as Memo
 from .metric import Metric as Metric
 from .metric import Output as Output

@@ -27,7 +27,7 @@ from vlscore.metrics.batch import (
     Values,
     as_texts,
 )
-from vlscore.metrics.library.embedded import EmbeddedMetric, constant_of
+from vlscore.metrics.embedded_metric import EmbeddedMetric, constant_of
 from vlscore.metrics.memo import Memo
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.registry import METRICS, find_metric, find_metrics, without_comparisons

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import Signature, file_digest
-from vlscore.encoders import encoder_card
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.batch import EmbeddingTriples
 from vlscore.metrics.metric import Metric
@@ -44,6 +43,8 @@ def open_embeddings(
         InvalidSetting: a file cannot be read, is no array of this kind, or has another shape.
         UnknownName: there is no such encoder.
     """
+    from vlscore.encoders import encoder_card  # most runs read no vectors
+
     folder = Path(folder)
     card = None if encoder is None else encoder_card(encoder)
     paths = {role: folder / name for role, name in VECTOR_FILES.items()}

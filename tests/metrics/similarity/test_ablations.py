@@ -23,7 +23,7 @@ from vlscore.metrics import (
     segment_distance,
     vlscore,
 )
-from vlscore.metrics.library.embedded import EmbeddedMetric
+from vlscore.metrics.embedded_metric import EmbeddedMetric
 
 # Name -> function of images, candidates, references and C.
 SIMILARITIES = {

@@ -10,7 +10,7 @@ import numpy as np
 from vlscore.core import OnProgress, atomic_write, frame, no_progress
 from vlscore.data import TextPolicy, select
 from vlscore.errors import InvalidSetting, VLScoreError
-from vlscore.evaluation.command_settings import ComparisonSettings, TableSettings
+from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.language import language_facts
 from vlscore.evaluation.comparison.methods import paragraph
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table, with_preset_columns

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vlscore.core import with_noun
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.command_settings import TableSettings
+from vlscore.evaluation.comparison.comparison_settings import TableSettings
 from vlscore.metrics import Metric, Scorer, corpus_name, number_signature
 from vlscore.stats import (
     Interval,

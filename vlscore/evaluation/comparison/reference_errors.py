@@ -15,7 +15,7 @@ import numpy as np
 from vlscore.core import file_digest, frame
 from vlscore.data import select
 from vlscore.errors import InvalidSetting, VLScoreError
-from vlscore.evaluation.command_settings import ComparisonSettings
+from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings
 from vlscore.evaluation.comparison.error_rates import (
     ErrorRates,
     file_of_rates,

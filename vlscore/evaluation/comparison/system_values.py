@@ -7,7 +7,7 @@ from dataclasses import replace
 from vlscore.core import FinishedRun, OnProgress, difference
 from vlscore.data import Study
 from vlscore.errors import InvalidSetting, InvalidStudy
-from vlscore.evaluation.command_settings import ComparisonSettings
+from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings
 from vlscore.evaluation.comparison.systems import Systems
 from vlscore.evaluation.score_table import score_table
 from vlscore.evaluation.scored import BASELINE, ID, Scored

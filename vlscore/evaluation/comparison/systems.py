@@ -22,7 +22,7 @@ from vlscore.data import (
     unlike_sections_note,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
-from vlscore.evaluation.command_settings import ComparisonSettings
+from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings
 from vlscore.evaluation.comparison.sources import Source, column_of, table_with_images
 from vlscore.evaluation.precomputed import read_precomputed
 from vlscore.evaluation.scored import BASELINE, Scored, signatures_in
