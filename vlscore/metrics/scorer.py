@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from vlscore.core import Cache, Signature, warn_caller
 from vlscore.data import (
-    ImagePolicy,
     StudyTable,
     TextPolicy,
     check_texts,
@@ -32,6 +31,7 @@ from vlscore.metrics.stored_vectors import check_vectors
 if TYPE_CHECKING:
     from typing import Self
 
+    from vlscore.data import ImagePolicy
     from vlscore.embedding import StudyEmbedder
     from vlscore.encoders import JointEncoder, Precision
 
@@ -50,7 +50,7 @@ class EmbedderOptions(TypedDict, total=False):
     device: str | None
     precision: "Precision"
     batch_size: int | None
-    image_policy: ImagePolicy | str | None
+    image_policy: "ImagePolicy | str | None"
     views: str
     weights: str | None
     tokenizer: str | None
