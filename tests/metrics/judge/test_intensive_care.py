@@ -323,11 +323,6 @@ OTHER = [
     ),
     ("Large pneumopericardium.", "Pneumopericardium cannot be excluded.", ["false_finding"]),
     (
-        "Effusions: moderate left, small right.",
-        "Right effusion is moderate, left effusion small.",
-        ["wrong_location"],
-    ),
-    (
         "PA catheter in the main pulmonary artery.",
         "PA catheter in the ascending aorta.",
         ["wrong_location"],

@@ -61,7 +61,6 @@ class LoneStatements:
             denied = self._candidate.denied_of(statement)
             others = [other for other in right if other.place.may_be_near(statement.place)]
             names = self._names(((other, statement) for other in others), denied)
-            exact = any(n.how is Naming.MORE_EXACT for n in names)
             if any(
                 n.means_the_same or (n.how is Naming.MORE_EXACT and n.credit >= COVERS)
                 for n in names
@@ -70,9 +69,7 @@ class LoneStatements:
                 continue
             # A more exact name for the same place leaves nothing out.
             there = ((o, statement) for o in others if o.place.overlaps(statement.place))
-            if exact and any(n.how is Naming.MORE_EXACT for n in self._names(there, denied)):
-                continue
-            if is_caused(statement, matching.omitted, self._tables):
+            if any(n.how is Naming.MORE_EXACT for n in self._names(there, denied)):
                 continue
             severity = self._severity_if_omitted(statement, names)
             if severity is not None:

@@ -5,10 +5,9 @@ Changes since an earlier examination are in `judged_changes`.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import combinations
 
 from vlscore.metrics.judge.compared_reports import ComparedReports
-from vlscore.metrics.judge.judgement import SIGNIFICANT, ErrorItem
+from vlscore.metrics.judge.judgement import ErrorItem
 from vlscore.metrics.judge.places import BOTH_SIDES, PlaceConflict
 from vlscore.metrics.judge.severities import (
     Severity,
@@ -26,17 +25,15 @@ from vlscore.metrics.judge.statement_pairs import (
     StatementPair,
     is_said_there,
 )
-from vlscore.metrics.judge.statements import DEGREE, Statement
+from vlscore.metrics.judge.statements import DEGREE
 from vlscore.perturb import ErrorCategory
 
 
 class PairErrors:
     """Errors of the pairs of two reports."""
 
-    def __init__(self, case: ComparedReports, pairs: Iterable[StatementPair]) -> None:
+    def __init__(self, case: ComparedReports) -> None:
         self._case, self._tables = case, case.tables
-        #: Statements of the candidate of one side, with the degree that the other side has.
-        self._swapped = _swapped(pairs)
 
     def of(self, pair: StatementPair) -> Iterator[ErrorItem]:
         """Return what is wrong of the candidate's statement: its name, place, position, extent."""
@@ -58,10 +55,7 @@ class PairErrors:
             is_overstated = reference.doubtful and reference.rank() is None
             if extent is None and is_overstated and is_severe_and_sure(candidate):
                 extent = worst
-        if candidate in self._swapped:
-            if candidate == self._swapped[0]:  # Both sides are one error.
-                yield self._place(pair, severity, PlaceConflict.GREATER)
-        elif extent is not None and (
+        if extent is not None and (
             pair.named.how is not Naming.COARSER or pair.named.means_the_same
         ):
             yield self._extent(pair, extent)
@@ -114,7 +108,6 @@ class PairErrors:
         """Find the error of another name; one that goes beyond is no milder than saying nothing."""
         graver, own = self._graver_by(pair), self._case.severity(pair.candidate)
         category = ErrorCategory.FALSE_FINDING
-        doubted = pair.candidate.doubtful or not pair.candidate.finding.is_likely
         if graver == 0 and measure_alike(pair.candidate, pair.reference):
             return  # A lesion of the same size is the same, whatever it is called.
         if beyond := self.goes_beyond(pair):
@@ -125,7 +118,7 @@ class PairErrors:
             # The larger, the more the name changes what matters.
             named = milder(own, STEPS, "the reference names it less exactly")
             severity = Severity(max(named.level, -graver), named.reason)
-            if doubted or severity.level <= 1:
+            if severity.level <= 1:
                 return
         else:
             category, less = ErrorCategory.OMITTED_FINDING, milder(true, 1, "named less exactly")
@@ -159,7 +152,9 @@ class PairErrors:
         severity = self._tables.position_severity["bad", "good"]
         category, device = ErrorCategory.WRONG_LOCATION, self._case.title(pair.reference)
         if stated is not None and true is not None:
-            if stated.level == true.level or self._is_one_place(pair):
+            # "In the azygos vein" and "withdraw" both call it wrong.
+            to_move = self._tables.misplaced.name in pair.candidate.tips | pair.reference.tips
+            if stated.level == true.level or (to_move and "good" not in (stated.level, true.level)):
                 return
             severity = self._tables.position_severity[stated.level, true.level]
             if "bad" in (stated.level, true.level):
@@ -176,16 +171,6 @@ class PairErrors:
             return
         yield self._case.error_of(pair, category, severity, "line", reason)
 
-    def _is_one_place(self, pair: StatementPair) -> bool:
-        """Return whether both reports call one position wrong: "in the azygos vein, withdraw"."""
-        positions = pair.candidate.position, pair.reference.position
-        if any(p is None or p.level == "good" for p in positions):
-            return False
-        wrong = {name for name, p in self._tables.positions.items() if p.level != "good"}
-        both = pair.candidate.tips & pair.reference.tips & wrong
-        moved = self._tables.misplaced.name
-        return bool(both) or moved in pair.candidate.tips | pair.reference.tips
-
     def _extent(self, pair: StatementPair, severity: int) -> ErrorItem:
         candidate, reference = pair.candidate, pair.reference
         if candidate.size is not None and reference.size is not None:
@@ -195,29 +180,7 @@ class PairErrors:
         else:
             reason = "another number or age than in the reference"
         category = ErrorCategory.WRONG_SEVERITY
-        # What the reference only doubts, and the candidate states in a graver degree, is invented.
-        doubted = reference.doubtful and not candidate.doubtful
-        if doubted and (candidate.rank() or 0) > (reference.rank() or 0):
+        # What the reference only doubts, and the candidate states in another degree, is invented.
+        if reference.doubtful and not candidate.doubtful:
             category = ErrorCategory.FALSE_FINDING
         return self._case.error_of(pair, category, severity, "severity", reason)
-
-
-def _swapped(pairs: Iterable[StatementPair]) -> list[Statement]:
-    """Return the candidate's statements of two sides whose degrees it has exchanged.
-
-    "Moderate left, small right" for "moderate right, small left".
-    """
-
-    def degrees(pair: StatementPair) -> tuple[int | None, int | None]:
-        return pair.candidate.rank(), pair.reference.rank()
-
-    return [
-        each.candidate
-        for one, other in combinations(pairs, 2)
-        if one.candidate.concept == other.candidate.concept
-        and one.candidate.place.sides | other.candidate.place.sides == BOTH_SIDES
-        and one.candidate.place.sides.isdisjoint(other.candidate.place.sides)
-        and degrees(one) == degrees(other)[::-1] != (None, None)
-        and extent_severity(one.candidate, one.reference, SIGNIFICANT) is not None
-        for each in (one, other)
-    ]

@@ -29,7 +29,7 @@ def compare_reports(
     case = ComparedReports(candidate, reference, patient, tables, lines)
     # 1. Statements of both reports about one finding are pairs; each differs, or is right.
     matching = match(candidate, reference, tables)
-    paired, changes = PairErrors(case, matching.pairs), ChangeErrors(case, matching.pairs)
+    paired, changes = PairErrors(case), ChangeErrors(case, matching.pairs)
     errors: list[ErrorItem] = []
     found: list[int] = []
     for pair in matching.pairs:
@@ -47,7 +47,7 @@ def compare_reports(
     errors += [*false, *changes.of_candidate(kept)]
     errors.sort(key=lambda e: e.candidate.span if e.candidate else Span(0, 0))
     # 3. What is left of the reference is omitted, unless something right in the candidate says it.
-    right = [*(p.candidate for p in matching.pairs if not paired.goes_beyond(p)), *kept]
+    right = [*(p.candidate for p in matching.pairs), *kept]
     omitted, covered = lone.omitted(matching, right)
     omitted += [*changes.of_reference(matching.omitted), *_silence(candidate, reference)]
     return Judgement((*errors, *omitted), (*found, *covered))

@@ -22,8 +22,8 @@ _COUNTS = {"single": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 _MOST_DEVICES = 3
 #: Ratio from which a counted number of findings is plainly another one.
 _OTHER_COUNT = 2
-#: Ratios of two measurements: as readers of one image differ, plainly another, far from it.
-_SAME_SIZE, _OTHER_SIZE, _FAR_SIZE = 1.25, 1.5, 2.0
+#: Ratios of two measurements: as readers of one image differ, and far from it.
+_SAME_SIZE, _FAR_SIZE = 1.25, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,6 @@ def extent_severity(candidate: Statement, reference: Statement, worst: int) -> i
     if (ratio := _size_ratio(candidate, reference)) is not None:
         if ratio <= _SAME_SIZE:
             return None
-        if ratio <= _OTHER_SIZE:
-            return 1
         return _bounded(worst - 1 if ratio <= _FAR_SIZE else worst)
     counts = _counts_of(candidate, reference)
     is_other_count = bool(counts) and counts[1] >= _OTHER_COUNT * counts[0]
@@ -129,8 +127,7 @@ def count_conflict(candidate: Statement, reference: Statement) -> bool:
     """Return whether two statements count the same devices otherwise: "two chest tubes"."""
     counts = _counts_of(candidate, reference)
     # More may be those of both sides: "four drains, two on each side".
-    is_other = len(set(counts)) > 1 and counts[1] <= _MOST_DEVICES
-    return is_other or _number_conflict(candidate, reference)
+    return len(set(counts)) > 1 and counts[1] <= _MOST_DEVICES
 
 
 def _counts_of(candidate: Statement, reference: Statement) -> list[int]:

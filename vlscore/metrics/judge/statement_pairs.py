@@ -3,16 +3,12 @@
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 from typing import NamedTuple
 
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.places import Place, PlaceConflict
-from vlscore.metrics.judge.statements import (
-    DEGREE,
-    ReportStatements,
-    Statement,
-    marks_in,
-)
+from vlscore.metrics.judge.statements import DEGREE, ReportStatements, Statement
 
 
 class Naming(StrEnum):
@@ -93,29 +89,18 @@ def naming_of(candidate: Statement, reference: Statement, tables: JudgeTables) -
         return Named(Naming.SAME, 1.0)
     if not candidate.concepts.isdisjoint(reference.concepts):
         return Named(Naming.SAME, 0.8)
-    every = ((own, true) for own in candidate.concepts for true in reference.concepts)
-    pairs = [pair for pair in every if pair in tables.signs or pair[::-1] in tables.signs]
-    if not pairs:
-        return None
-    if not is_said_there(candidate, reference, tables):
-        pairs = [pair for pair in pairs if not _is_same_if_placed(pair, tables)]
-    known = tables.coarser
-    coarser = [known[pair].credit for pair in pairs if pair in known]
-    if coarser:
-        return Named(Naming.COARSER, max(coarser))
-    exact = [known[pair[::-1]].credit for pair in pairs if pair[::-1] in known]
-    if exact:
-        return Named(Naming.MORE_EXACT, max(exact))
+    pairs = [*product(candidate.concepts, reference.concepts)]
+    is_there = is_said_there(candidate, reference, tables)
+    for how, turn in ((Naming.COARSER, 1), (Naming.MORE_EXACT, -1)):
+        related = (tables.coarser.get(pair[::turn]) for pair in pairs)
+        credits = [r.credit for r in related if r and (is_there or not r.same_if_placed)]
+        if credits:
+            return Named(how, max(credits))
     # "Air-fluid level" for an effusion with an air-fluid level.
-    is_sign = any((own, true) in tables.signs for own, true in pairs)
+    is_sign = not tables.signs.isdisjoint(pairs)
     if is_sign and not candidate.observations.isdisjoint(reference.observations):
         return Named(Naming.COARSER, _MEANS_THE_SAME)
     return None
-
-
-def _is_same_if_placed(pair: tuple[str, str], tables: JudgeTables) -> bool:
-    related = tables.coarser.get(pair) or tables.coarser.get(pair[::-1])
-    return related is not None and related.same_if_placed
 
 
 _COST = {
@@ -193,12 +178,27 @@ def is_implied(
     tables: JudgeTables,
     may_share: Callable[[Place, Place], bool],
 ) -> bool:
-    """Return whether the other report says the same without naming the finding.
+    """Return whether another report includes a finding as a sign: "effusion with shift".
 
     Args: may_share: whether two places may be one.
     """
-    signs = _is_sign_of(statement, other.statements, tables, may_share)
-    return signs or _is_borderline(statement, other)
+    degree = statement.grades.get(DEGREE)
+    if degree is not None and degree.value == "borderline":
+        # "Heart at the upper limit of normal."
+        marks = (mark for sentence in other.findings.sentences for mark in sentence.marks)
+        return any(mark.name == "upper limit" for mark in marks)
+    of = tables.of_observation
+    own = {n for n in statement.observations if of[n] == statement.concept}
+    own = own or statement.observations
+    return not tables.concepts[statement.concept].device and any(
+        each.concept != statement.concept
+        and (
+            not own.isdisjoint(each.observations)
+            or statement.concept in {of[name] for name in each.observations}
+        )
+        and may_share(statement.place, each.place)
+        for each in other.statements
+    )
 
 
 def is_caused(statement: Statement, stated: Iterable[Statement], tables: JudgeTables) -> bool:
@@ -206,22 +206,6 @@ def is_caused(statement: Statement, stated: Iterable[Statement], tables: JudgeTa
     return any(
         (statement.concept, other.concept) in tables.consequences and statement.line == other.line
         for other in stated
-    )
-
-
-def _is_borderline(statement: Statement, other: ReportStatements) -> bool:
-    """Return whether "borderline" stands for the other report's "upper limit of normal"."""
-    level = statement.grades.get(DEGREE)
-    return (
-        level is not None
-        and level.value == "borderline"
-        and any(
-            f.normal
-            and f.observation in statement.observations
-            and "upper limit" in marks_in(sentence, f.cue, "degree")
-            for sentence in other.findings.sentences
-            for f in sentence.findings
-        )
     )
 
 
@@ -235,24 +219,3 @@ def is_said_there(candidate: Statement, reference: Statement, tables: JudgeTable
         return True
     place, true = candidate.place, reference.place
     return place.overlaps(true) and place.may_hold(true)
-
-
-def _is_sign_of(
-    statement: Statement,
-    others: Iterable[Statement],
-    tables: JudgeTables,
-    may_share: Callable[[Place, Place], bool],
-) -> bool:
-    """Return whether another statement includes it as a sign: "effusion with shift"."""
-    own = {
-        name for name in statement.observations if tables.of_observation[name] == statement.concept
-    } or statement.observations
-    return not tables.concepts[statement.concept].device and any(
-        other.concept != statement.concept
-        and (
-            not own.isdisjoint(other.observations)
-            or statement.concept in {tables.of_observation[each] for each in other.observations}
-        )
-        and may_share(statement.place, other.place)
-        for other in others
-    )

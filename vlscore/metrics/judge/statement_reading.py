@@ -77,8 +77,6 @@ def _statements(
 ) -> list[Statement]:
     """Return the statements of a finding, one for each place of which something else is said."""
     is_denied = finding.polarity is Polarity.NEGATIVE
-    if is_denied and not finding.on(Axis.CHANGE) and not _is_device(finding, tables):
-        return []
     whole = _statement(found, sentence, finding, change, tables)
     if whole.moved and whole.position and finding.status is Status.CURRENT:
         # "Withdrawn, ends above the carina": it is there.
