@@ -91,7 +91,7 @@ def _is_of(
     # Parts of one noun phrase, with one word between them at most: "sclerotic osseous metastases".
     is_phrase = not words or (not joints and words.replace("-", "").isalnum())
     is_first = one.finding.span < other.finding.span
-    if not (one.place.may_be(other.place) or one.place.holds(other.place)):
+    if not (one.place.may_be(other.place) or one.place.may_hold(other.place)):
         return False
     if pair[::-1] in tables.signs:
         return False

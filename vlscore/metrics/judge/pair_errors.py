@@ -8,13 +8,12 @@ from dataclasses import replace
 
 from vlscore.metrics.judge.compared_reports import ComparedReports
 from vlscore.metrics.judge.judgement import ErrorItem
-from vlscore.metrics.judge.places import BOTH_SIDES, PlaceConflict
+from vlscore.metrics.judge.places import PlaceConflict
 from vlscore.metrics.judge.severities import (
     Severity,
     count_conflict,
     extent_severity,
     is_severe_and_sure,
-    measure_alike,
     milder,
     place_severity,
 )
@@ -41,8 +40,7 @@ class PairErrors:
         severity = self._case.severity(reference)
         yield from self._name(pair, severity)
         conflict = candidate.place.conflict(reference.place)
-        is_on_both = conflict is not PlaceConflict.GREATER and self._is_on_both(pair)
-        if conflict is not None and not is_on_both:
+        if conflict is not None:
             yield self._place(pair, severity, conflict)
         else:
             yield from self._position(pair)
@@ -95,20 +93,15 @@ class PairErrors:
         full = self._case.severity(pair.reference).level
         return lost < full or (pair.named.means_the_same and not self._is_other_elsewhere(pair))
 
-    def _is_on_both(self, pair: StatementPair) -> bool:
-        """Return whether both reports state the finding on both sides, at once or side by side."""
-        stated = (self._case.candidate, pair.candidate), (self._case.reference, pair.reference)
-        return not pair.candidate.place.differs_in_levels(pair.reference.place) and all(
-            {side for s in report.statements if s.concept == of.concept for side in s.place.sides}
-            == BOTH_SIDES
-            for report, of in stated
-        )
-
     def _name(self, pair: StatementPair, true: Severity) -> Iterable[ErrorItem]:
         """Find the error of another name; one that goes beyond is no milder than saying nothing."""
         graver, own = self._graver_by(pair), self._case.severity(pair.candidate)
         category = ErrorCategory.FALSE_FINDING
-        if graver == 0 and measure_alike(pair.candidate, pair.reference):
+        if (
+            graver == 0
+            and pair.candidate.size is not None
+            and pair.candidate.size == pair.reference.size
+        ):
             return  # A lesion of the same size is the same, whatever it is called.
         if beyond := self.goes_beyond(pair):
             severity = true if own.level <= true.level else own

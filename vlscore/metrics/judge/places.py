@@ -73,10 +73,6 @@ class Place(NamedTuple):
         """Return whether the two may be one place: sides overlap, levels are not far apart."""
         return self.conflict(other) not in (PlaceConflict.SIDE, PlaceConflict.LEVEL)
 
-    def holds(self, other: "Place") -> bool:
-        """Return whether it has the sides of another place, and no other level."""
-        return self.sides >= other.sides > frozenset() and not self.differs_in_levels(other)
-
     def adds_nothing_to(self, other: "Place") -> bool:
         """Return whether another place names all that this one names."""
         return self.sides <= other.sides and all(

@@ -109,12 +109,6 @@ def is_severe_and_sure(statement: Statement) -> bool:
     return not statement.doubtful and (statement.rank() or 0) >= _SEVERE
 
 
-def measure_alike(candidate: Statement, reference: Statement) -> bool:
-    """Return whether both state a size, and the two differ no more than readers of one image."""
-    ratio = _size_ratio(candidate, reference)
-    return ratio is not None and ratio <= _SAME_SIZE
-
-
 def _size_ratio(candidate: Statement, reference: Statement) -> float | None:
     """Return how many times one size is the other; None unless both state one."""
     if candidate.size is None or reference.size is None:

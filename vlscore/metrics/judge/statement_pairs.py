@@ -91,8 +91,8 @@ def naming_of(candidate: Statement, reference: Statement, tables: JudgeTables) -
         return Named(Naming.SAME, 0.8)
     pairs = [*product(candidate.concepts, reference.concepts)]
     is_there = is_said_there(candidate, reference, tables)
-    for how, turn in ((Naming.COARSER, 1), (Naming.MORE_EXACT, -1)):
-        related = (tables.coarser.get(pair[::turn]) for pair in pairs)
+    for how, named in ((Naming.COARSER, pairs), (Naming.MORE_EXACT, [(b, a) for a, b in pairs])):
+        related = (tables.coarser.get(pair) for pair in named)
         credits = [r.credit for r in related if r and (is_there or not r.same_if_placed)]
         if credits:
             return Named(how, max(credits))
@@ -189,7 +189,7 @@ def is_implied(
         return any(mark.name == "upper limit" for mark in marks)
     of = tables.of_observation
     own = {n for n in statement.observations if of[n] == statement.concept}
-    own = own or statement.observations
+    own = own or set(statement.observations)
     return not tables.concepts[statement.concept].device and any(
         each.concept != statement.concept
         and (

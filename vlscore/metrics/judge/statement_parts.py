@@ -32,72 +32,59 @@ def split_by_place(
     lobe". Of "the left effusion is larger, on the right it has cleared", only that of the left is
     returned.
     """
-    places, shared, stated = _said_of_places(sentence, statement, tables)
-    whole = Place()
-    is_of_both = places[:1] == [Place(BOTH_SIDES)]
-    if len(places) > 1 and (not stated[0] or is_of_both):
+    said = _said_of_places(sentence, statement, tables)
+    whole, shared = Place(), list[Attribute]()
+    if len(said) > 1 and (not said[0][1] or said[0][0] == Place(BOTH_SIDES)):
         # "Bilateral, larger on the right, smaller on the left"
-        shared += stated[0]
-        whole, places, stated = places[0], places[1:], stated[1:]
+        (whole, shared), *said = said
     apart = all(
         (one.sides and other.sides and one.sides.isdisjoint(other.sides))
         or one.differs_in_levels(other)
-        for one, other in combinations(places, 2)
+        for (one, _), (other, _) in combinations(said, 2)
     )
-    if len(places) < 2 or not all(stated) or not apart:
+    if len(said) < 2 or not apart or not all(own for _, own in said):
         return [statement]
-    if not places[-1].sides:  # "The right lower lobe, now also the middle lobe"
-        whole = Place(whole.sides or places[0].sides, whole.levels)
+    if not said[-1][0].sides:  # "The right lower lobe, now also the middle lobe"
+        whole = Place(whole.sides or said[0][0].sides, whole.levels)
     parts = (
         _of_place(statement, sentence, place.with_missing(whole), [*own, *shared], tables)
-        for place, own in zip(places, stated, strict=True)
+        for place, own in said
     )
     return [each for each in parts if not has_resolved(each.change)]
 
 
 def _said_of_places(
     sentence: Sentence, statement: Statement, tables: JudgeTables
-) -> tuple[list[Place], list[Attribute], list[list[Attribute]]]:
-    """Return the places that a statement names one by one, what is said of all, and of each."""
+) -> list[tuple[Place, list[Attribute]]]:
+    """Return the places that a statement names one by one, each with the words that are said of it.
+
+    They precede the place where the last one ends the statement ("small on the left, large on the
+    right"), else they follow it.
+    """
     words = [
         a
         for a in statement.finding.attributes
         if a.axis in (Axis.SIDE, Axis.ZONE, Axis.SEVERITY, Axis.CHANGE) and not a.inherited
     ]
     runs = [
-        (is_place, list(run))
-        for is_place, run in groupby(words, key=lambda a: a.axis in (Axis.SIDE, Axis.ZONE))
-    ]
-    runs = [
         (is_place, part)
-        for is_place, run in runs
-        for part in (_in_clauses(sentence, run) if is_place else [run])
+        for is_place, run in groupby(words, key=lambda a: a.axis in (Axis.SIDE, Axis.ZONE))
+        for part in (_in_clauses(sentence, [*run]) if is_place else [[*run]])
     ]
     named = [run for is_place, run in runs if is_place]
-    shared: list[Attribute] = []
     stated: list[list[Attribute]] = [[] for _ in named]
-    behind = -1
-    for is_place, run in runs if len(named) > 1 else ():
+    at = -1
+    for is_place, run in runs if named else ():
         if is_place:
-            behind += 1
-            continue
-        for word in run:
-            before = behind >= 0 and not is_listed(sentence, named[behind][-1], word)
-            ahead = behind + 1 < len(named) and not is_listed(sentence, word, named[behind + 1][0])
-            if before == ahead:
-                ahead = behind + 1 < len(named) and (runs[-1][0] or behind < 0)
-            if ahead:
-                stated[behind + 1].append(word)
-            elif behind >= 0:
-                stated[behind].append(word)
-            else:
-                shared.append(word)
+            at += 1
+        else:
+            stated[at + (at < 0 or runs[-1][0])] += run
     of_place: dict[tuple[Any, ...], tuple[Place, list[Attribute]]] = {}
     for run, own in zip(named, stated, strict=True):
         place = Place(_sides_in(run), levels_of((a for a in run if a.axis is Axis.ZONE), tables))
         key = place.sides, frozenset(place.levels.items())
         of_place.setdefault(key, (place, []))[1].extend(own)
-    return [p for p, _ in of_place.values()], shared, [own for _, own in of_place.values()]
+    return list(of_place.values())
 
 
 def _in_clauses(sentence: Sentence, words: list[Attribute]) -> list[list[Attribute]]:
@@ -114,12 +101,6 @@ def _in_clauses(sentence: Sentence, words: list[Attribute]) -> list[list[Attribu
 def _sides_in(words: Iterable[Attribute]) -> frozenset[str]:
     sides = {a.value for a in words if a.axis is Axis.SIDE}
     return BOTH_SIDES if "bilateral" in sides else frozenset(sides)
-
-
-def is_listed(sentence: Sentence, one: Attribute, next_one: Attribute) -> bool:
-    """Return whether "and" or a comma stands between two words, in the order of the text."""
-    between = Span(one.span.end, next_one.span.start)
-    return not {"and", "comma"}.isdisjoint(marks_in(sentence, between, "joint"))
 
 
 def _of_place(
