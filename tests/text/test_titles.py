@@ -137,6 +137,12 @@ def test_parts_of_the_chest_begin_no_section(title):
             {"pleural_effusion"},
         ),
         ("J93.9 Pneumothorax, unspecified\nSmall effusion.", {"pleural_effusion"}),
+        ("Small effusion. (Indication: pneumonia)", {"pleural_effusion"}),
+        (
+            "Image quality: supine; edema can not be judged. Findings: Effusion.",
+            {"pleural_effusion"},
+        ),
+        ("# 1. History\nEdema on an outside film\n# 2. Findings\nEffusion", {"pleural_effusion"}),
         ("Reason for request= edema?\nReport= Small effusion.", {"pleural_effusion"}),
         ("Indication: Edema. Pneumonia.\nFindings: Small effusion.", {"pleural_effusion"}),
     ],

@@ -101,7 +101,7 @@ class Sections:
         """
         between = self._report[after : span.start]
         if self._section in _ABOUT_THE_EXAMINATION and "\n" not in between:
-            return True
+            return not self._report[:after].endswith(";")
         if self._last_title >= after:
             return False
         if "\n" in between:

@@ -6,7 +6,10 @@ from functools import lru_cache
 from vlscore.text.tables import WORDS
 
 _WORDS = re.compile(r"[^\W_]+")
-_LETTERS = re.compile(r"[^\W\d_]+")
+# Words, also of "AdmittingDiagnoses".
+_LETTERS = re.compile(r"[^\W\d_]+?(?:(?<=[a-z])(?=[A-Z])|(?![^\W\d_]))")
+_STOP = re.compile(r"[^\W\d_]{5}[.!?] ")
+_MOST_WORDS = 8
 # Shorter words have too many neighbours ("exam", "note").
 _SHORTEST_MISSPELT, _LONGEST = 6, 60
 _SECTION_OF = {word: name for name, words in WORDS.sections.items() for word in words}
@@ -54,16 +57,17 @@ def _read_title(title: str) -> tuple[frozenset[str], bool, str | None]:
     The section is the one that stands first in the table.
     """
     lowered = " ".join(title.lower().split())
-    if len(lowered) > _LONGEST:
+    words = [_spelt(word.lower()) for word in _LETTERS.findall(title)]
+    if len(lowered) > _LONGEST or len(words) > _MOST_WORDS or _STOP.search(lowered):
         return frozenset(), False, None
-    words = [_spelt(word) for word in _LETTERS.findall(lowered)]
     naming = frozenset(word for word in words if word in _SECTION_OF)
     is_all = all(word in naming or word in WORDS.titles.neutral for word in words)
     if (whole := WORDS.titles.whole.get(lowered)) is not None:
         return frozenset((lowered,)), True, whole
     named = sorted({_SECTION_OF[word] for word in naming}, key=_ORDER.__getitem__)
     section = _BOTH if named == ["findings", "impression"] else next(iter(named), None)
-    return naming, is_all, section
+    # A report is one of findings, whatever else stands in its title.
+    return naming, is_all, WORDS.titles.whole.get(section or "", section)
 
 
 def _spelt(word: str) -> str:

@@ -1,7 +1,7 @@
 """Titles in a report, such as "FINDINGS:" or "### Findings", with the sections they begin."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,7 +19,9 @@ from vlscore.text.title_names import (
 _BLANKS = rf"[ \t{JOINER}]*"
 _NUMBER = r"(?:(?:\(?\d{1,2}[.):]|[A-Za-z][.)]|\(?[ivxIVX]{1,4}[.)]|[-–—*•●▪◦·>+=])[ \t]*)*"
 _SYMBOLS = r"(?:[\u2190-\u2bff\U0001f300-\U0001faff][ \t]*)*"
-_OPENING = rf"{_BLANKS}{_SYMBOLS}(?:\|{_BLANKS})?{_NUMBER}[\"'“‘\[({{]?{_BLANKS}"
+# The tag of a DICOM attribute: "(0040,1002) Reason for ...".
+_TAG = r"(?:\([\dA-Fa-f]{4},[\dA-Fa-f]{4}\)[ \t]*)?"
+_OPENING = rf"{_BLANKS}{_SYMBOLS}{_TAG}(?:\|{_BLANKS})?{_NUMBER}[\"'“‘\[({{]?{_BLANKS}"
 # "1:2" and "9:30" are no titles, "IMPRESSION:1. Normal." has one.
 _NO_RATIO = r"(?!\d(?!\d?[.)]))"
 # At the beginning of a line: before a colon, before a dash, or alone.
@@ -31,7 +33,7 @@ _ON_LINE = re.compile(
 )
 # Inside a line, behind a full stop or behind another title.
 _IN_LINE = re.compile(
-    rf"{_BLANKS}{_NUMBER}(?P<name>[^\W\d_]+(?:[ /&,-]+[^\W\d_]+){{0,5}}){_BLANKS}:"
+    rf"{_BLANKS}[(\[]?{_NUMBER}(?P<name>[^\W\d_]+(?:[ /&,'-]+[^\W\d_]+){{0,5}}(?:\(s\))?){_BLANKS}:"
 )
 # In capitals, before a sentence that begins with a capital: "FINDINGS The lungs are clear."
 _RUN_IN = re.compile(
@@ -89,11 +91,11 @@ def titles_of(report: str) -> tuple[Title, ...]:
     >>> [(t.words, t.section) for t in titles_of("HEART: Big.\\nFindings -\\nImpression: Edema.")]
     [('HEART', None), ('Findings', 'findings'), ('Impression', 'impression')]
     """
-    text = plain_text(report).text
-    titles = [title for match in _on_lines(text) for title in _title(match, on_line=True)]
+    text, cuts = plain_text(report)
+    titles = [title for match in _on_lines(text) for title in _title(match, True, cuts)]
     if ":" in text:
         ends = {title.end for title in titles}
-        titles += [t for m in _in_lines(text, ends) for t in _title(m, on_line=False)]
+        titles += [t for m in _in_lines(text, ends) for t in _title(m, False)]
     found: list[Title] = []
     for title in sorted(titles, key=lambda title: (title.start, -title.end)):
         if not found or title.start >= found[-1].end:
@@ -135,7 +137,7 @@ def _in_lines(text: str, ends: set[int]) -> Iterator[re.Match[str]]:
 _OF_VIEWS, _OF_CODES = ("technique", "examination"), "indication"
 
 
-def _title(match: re.Match[str], on_line: bool) -> Iterator[Title]:
+def _title(match: re.Match[str], on_line: bool, headings: Sequence[int] = ()) -> Iterator[Title]:
     words = " ".join(match["name"].replace(JOINER, "").split()).rstrip(" .-")
     if match.re is _CODE:
         yield Title(words, _OF_CODES, *match.span())
@@ -146,15 +148,16 @@ def _title(match: re.Match[str], on_line: bool) -> Iterator[Title]:
     has_colon = (
         match.re is not _ON_LINE or match["end"].startswith((":", "=")) or bool(match["closing"])
     )
-    if not has_colon and not _stands_alone(match, words):
+    is_heading = match.start() in headings and section_of_title(words) is not None
+    if not has_colon and not is_heading and not _stands_alone(match, words):
         return
     section = section_of_title(words)
     may_name_views = section is None or (section in _OF_VIEWS and " " in words)
     is_view = may_name_views and names_views(words)
     if is_view:
         section = "findings"
-    # Views inside a line begin a section in capitals alone.
-    if is_view and not words.isupper() and not on_line:
+    # Views inside a line begin a section in capitals alone, if the report has any.
+    if is_view and not words.isupper() and not on_line and not match.string.islower():
         return
     if section is None and not (words.isupper() and match.re is not _IN_LINE):
         return
@@ -171,6 +174,8 @@ def _stands_alone(match: re.Match[str], words: str) -> bool:
     if not (are_views or is_sure_title(words) or (leads_on and section_of_title(words))):
         return False
     text, start = match.string, match.start()
+    if text[start : match.start("name")].strip(BLANKS):
+        return True
     if match["end"].strip("-–—.") or text[match.end() : match.end() + 1] == "\t":
         return True
     if not text.strip(BLANKS)[len(match.group().strip(BLANKS)) :]:
