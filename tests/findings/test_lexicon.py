@@ -157,6 +157,7 @@ def test_a_phrase_names_one_observation_unless_it_means_two() -> None:
             for fluid in ("hydro", "hemo", "sero", "pyo")
         ),
         "metastatic nodule",
+        *(f"{of} metastatic lesion" for of in ("bony", "bone", "osseous", "skeletal")),
         "pleuroparenchymal thickening",
         *(f"fibronodular{of}" for of in (" scarring", " change", " disease", " opacity")),
         *(

@@ -263,14 +263,15 @@ class _Frames:
         return None
 
     def _separated(self, last: int, first: int, is_normal: bool = False) -> bool:
-        between = self._forms[last:first]
+        # "The bones are *without* a lesion."
+        between = [f for f in self._forms[last:first] if f not in self._grammar["denying"]]
         if between[:1] == [","] and "," in between[1:]:
             # "The heart, likewise unaltered, is enlarged."
             behind = between[between.index(",", 1) + 1 :]
             verbs = self._grammar["copulas"]
             if is_normal:
                 verbs |= self._grammar["verbs_of_clauses"]
-            if behind and behind[0] in verbs:
+            if (is_normal and not behind) or (behind and behind[0] in verbs):
                 between = behind
         if len(between) > _LONGEST_GAP:
             return True
