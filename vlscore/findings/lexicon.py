@@ -87,6 +87,7 @@ class Observation(NamedTuple):
     amount: bool = False
     degree: bool = True
     device: bool = False
+    shown: tuple[float, ...] = ()
     distance: RightDistance | None = None
 
 

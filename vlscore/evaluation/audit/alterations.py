@@ -14,9 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vlscore.findings import load_lexicon
+
 Grey = NDArray[Any]
 
 _REGIONS = Path(__file__).with_name("regions.toml")
+#: Numbers that name a rectangle; two name heights of the lungs.
+_RECTANGLE = 4
 _ROTATION = 2.0
 _NOISE, _DARK = 0.01, 0.1
 _GAMMA = 0.9
@@ -162,15 +166,16 @@ def region_of(
 ) -> Box | None:
     """Return where a frontal film shows a finding, by its side and zone; None if nowhere alone.
 
-    The patient's right is on the left of the picture. The rectangles of regions.toml are rough: a
-    table's own boxes are better.
+    The patient's right is on the left of the picture. The rectangles are rough: a table's own boxes
+    are better.
     """
     regions = _regions()
-    if observation in regions["observations"]:
-        found = regions["observations"][observation]
-        if "lung" not in found:
-            return Box.of_shares(tuple(found["box"]), shape)
-        heights = tuple(found["lung"])
+    known = load_lexicon().observations.get(observation)
+    shown = () if known is None else known.shown
+    if len(shown) == _RECTANGLE:
+        return Box.of_shares(shown, shape)
+    if shown:
+        heights = shown[0], shown[1]
     else:
         named = [regions["zones"][zone] for zone in zones if zone in regions["zones"]]
         if not named and not sides:
