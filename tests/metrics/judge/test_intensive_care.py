@@ -225,6 +225,20 @@ SAME = [
         "Right drain, its side port is in the pleural space.",
     ),
     ("ET tube is 2 cm above the carina; minimal withdrawal may help.", "The ETT is too low."),
+    (
+        "Right jugular line ends in the left brachiocephalic vein.",
+        "Right IJ line crosses the midline into the left innominate vein.",
+    ),
+    ("The dialysis line is well placed, tip in the SVC.", "Dialysis line, tip in the SVC."),
+    # of two places with a degree each, what is said of both
+    (
+        "Moderate left and trace right effusions have both decreased.",
+        "Both effusions are smaller, moderate on the left and trace on the right.",
+    ),
+    (
+        "Large tension pneumothorax with mild shift.",
+        "Large tension pneumothorax, mild midline shift.",
+    ),
     # "both" of two findings; what has cleared in part; what is said in passing
     (
         "Right effusion and basal atelectasis, both essentially the same.",

@@ -146,8 +146,11 @@ class PairErrors:
         category, device = ErrorCategory.WRONG_LOCATION, self._case.title(pair.reference)
         if stated is not None and true is not None:
             # "In the azygos vein" and "withdraw" both call it wrong.
-            to_move = self._tables.misplaced.name in pair.candidate.tips | pair.reference.tips
-            if stated.level == true.level or (to_move and "good" not in (stated.level, true.level)):
+            tips, others = pair.candidate.tips, pair.reference.tips
+            is_one = self._tables.misplaced.name in tips | others or any(
+                self._tables.positions[name].level != "good" for name in tips & others
+            )
+            if stated.level == true.level or (is_one and "good" not in (stated.level, true.level)):
                 return
             severity = self._tables.position_severity[stated.level, true.level]
             if "bad" in (stated.level, true.level):

@@ -58,8 +58,8 @@ def _said_of_places(
 ) -> list[tuple[Place, list[Attribute]]]:
     """Return the places that a statement names one by one, each with the words that are said of it.
 
-    They precede the place where the last one ends the statement ("small on the left, large on the
-    right"), else they follow it.
+    Words between two places are of the one from which no "and" or comma parts them. Else they are
+    of the next one, if a place ends the statement ("small on the left, large on the right").
     """
     words = [
         a
@@ -77,8 +77,13 @@ def _said_of_places(
     for is_place, run in runs if named else ():
         if is_place:
             at += 1
-        else:
-            stated[at + (at < 0 or runs[-1][0])] += run
+            continue
+        for word in run:
+            is_before = at < 0 or (
+                at + 1 < len(named) and _is_listed(sentence, named[at][-1], word)
+            )
+            is_behind = at + 1 < len(named) and not _is_listed(sentence, word, named[at + 1][0])
+            stated[at + (is_before or (is_behind and runs[-1][0]))].append(word)
     of_place: dict[tuple[Any, ...], tuple[Place, list[Attribute]]] = {}
     for run, own in zip(named, stated, strict=True):
         place = Place(_sides_in(run), levels_of((a for a in run if a.axis is Axis.ZONE), tables))
@@ -101,6 +106,12 @@ def _in_clauses(sentence: Sentence, words: list[Attribute]) -> list[list[Attribu
 def _sides_in(words: Iterable[Attribute]) -> frozenset[str]:
     sides = {a.value for a in words if a.axis is Axis.SIDE}
     return BOTH_SIDES if "bilateral" in sides else frozenset(sides)
+
+
+def _is_listed(sentence: Sentence, one: Attribute, next_one: Attribute) -> bool:
+    """Return whether "and" or a comma stands between two words, in the order of the text."""
+    between = Span(one.span.end, next_one.span.start)
+    return not {"and", "comma"}.isdisjoint(marks_in(sentence, between, "joint"))
 
 
 def _of_place(

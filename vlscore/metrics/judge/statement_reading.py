@@ -78,7 +78,7 @@ def _statements(
     """Return the statements of a finding, one for each place of which something else is said."""
     is_denied = finding.polarity is Polarity.NEGATIVE
     whole = _statement(found, sentence, finding, change, tables)
-    if whole.moved and whole.position and finding.status is Status.CURRENT:
+    if whole.moved and whole.position:
         # "Withdrawn, ends above the carina": it is there.
         change = None if has_resolved(change) else whole.change
         return [replace(whole, change=change, doubtful=whole.doubtful and not is_denied)]
@@ -219,34 +219,25 @@ def _said_of(
 ) -> list[tuple[_Said, Span]]:
     """Return what is said of a device: its positions, or that it has moved.
 
-    The words from the device to the next finding are searched first, for the last device with the
-    next sentence, if that is about its tip. Without an answer there, all of the sentence's count,
-    which several devices then share.
+    It is said between the device and the next finding. Without an answer there, all words of the
+    sentence count, and the next sentence if that is about a tip; several devices then share them.
 
     Args: asked: returns what the marks of a sentence say, with the words.
     """
     marks, end = list(sentence.marks), sentence.span.end
-    later = [f.span.start for f in sentence.findings if f.span.start > device.span.end]
-    devices = [f for f in sentence.findings if _is_device(f, tables)]
-    is_last = device is devices[-1]
-    following = next(iter(found.sentences[sentence.index + 1 : sentence.index + 2]), None)
-    if (
-        is_last
-        and following is not None
-        and opens_with(following, "device")
-        and not any(_is_device(f, tables) for f in following.findings)
-    ):
-        marks, end = [*marks, *following.marks], following.span.end
+    for following in found.sentences[sentence.index + 1 : sentence.index + 2]:
+        if opens_with(following, "device") and not any(
+            _is_device(f, tables) for f in following.findings
+        ):
+            marks, end = [*marks, *following.marks], following.span.end
+    first = sentence.findings[0]
     # "Right mainstem intubation": words before the first finding are its own.
-    begin = sentence.span.start if device is sentence.findings[0] else device.span.start
+    begin = sentence.span.start if device is first else device.span.start
+    later = (f.span.start for f in sentence.findings if f.span.start > device.span.end)
+    own = Span(begin, min(later, default=end))
     said = list(asked(marks))
-    own = Span(begin, min(later, default=end)), Span(begin, end if is_last else begin)
-    near = (
-        [each for each in said if span.covers(each[1]) or each[1].overlaps(device.span)]
-        for span in own
-    )
-    shared = [each for each in said if each[1].start >= min(begin, devices[0].span.start)]
-    return next(filter(None, near), shared)
+    near = [each for each in said if own.covers(each[1]) or each[1].overlaps(device.span)]
+    return near or [each for each in said if each[1].start >= min(begin, first.span.start)]
 
 
 def _positions_in(
