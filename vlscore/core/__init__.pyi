@@ -47,6 +47,7 @@ from .run_facts import no_progress as no_progress
 from .run_facts import run_record as run_record
 from .safe_cells import cell as cell
 from .safe_cells import cells as cells
+from .safe_cells import first_of as first_of
 from .safe_cells import flat as flat
 from .safe_cells import frame as frame
 from .safe_cells import frame_of_columns as frame_of_columns

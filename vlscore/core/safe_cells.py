@@ -13,7 +13,7 @@ import csv
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +91,15 @@ def with_noun(number: int, noun: str) -> str:
         is_consonant = noun[-2:-1] not in "aeiou"
         noun = f"{noun[:-1]}ies" if noun.endswith("y") and is_consonant else f"{noun}s"
     return f"{number:,} {noun}"
+
+
+def first_of(names: Sequence[object], count: int = 5) -> str:
+    """Return the first names, with commas between them, and dots where there are more.
+
+    >>> first_of(["a", "b"]), first_of([1, 2, 3], 2)
+    ('a, b', '1, 2, ...')
+    """
+    return ", ".join(map(str, names[:count])) + (", ..." if len(names) > count else "")
 
 
 def without_html(text: str) -> str:

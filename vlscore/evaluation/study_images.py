@@ -13,10 +13,6 @@ if TYPE_CHECKING:
 ImagesOf = Callable[[str], "StudyViews | None"]
 
 
-def no_images(study: str) -> None:
-    """Return the images of a study where there are none."""
-
-
 def images_of(rows: Mapping[str, Study]) -> ImagesOf:
     """Return the images of studies by id."""
 
@@ -41,7 +37,7 @@ def images_by_study(
     Raises: InvalidSetting where the table has none of them.
     """
     if studies is None:
-        return no_images, []
+        return images_of({}), []
     rows: dict[str, Study] = {}
     notes = list(studies.notes)
     for row in studies:
@@ -51,5 +47,4 @@ def images_by_study(
             rows[row.id] = row
     if not rows:
         raise InvalidSetting(f"{studies.path}: none of its studies has the id of a {what}")
-
     return images_of(rows), notes

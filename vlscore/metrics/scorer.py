@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from numpy.typing import NDArray
 
-from vlscore.core import Cache, Signature, warn_caller
+from vlscore.core import Cache, Signature, first_of, warn_caller
 from vlscore.data import (
     StudyTable,
     TextPolicy,
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 DEFAULT_METRIC = "vlscore"
 OnError = Literal["raise", "keep"]
 
-# Studies that a warning names.
-_NAMED = 5
 _DEFAULTS = {"precision": "fp32", "views": "first-frontal", "cache": True}
 
 
@@ -300,8 +298,7 @@ class Scorer(Plan):
         table = self.score_items(items)
         guessed = [k for k, item in enumerate(items) if item.shown and item.shown.guessed]
         if guessed:
-            first = ", ".join(map(str, guessed[:_NAMED])) + (", ..." if guessed[_NAMED:] else "")
-            which = f" (of this call, counted from 0: {first})" if is_batch else ""
+            which = f" (of this call, counted from 0: {first_of(guessed)})" if is_batch else ""
             warn_caller(
                 f"it is unknown which image is frontal in {len(guessed)} "
                 f"{'studies' if len(guessed) > 1 else 'study'} with several images{which}; the "

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from vlscore.core import first_of
 from vlscore.encoders import ImageFeatures, JointEncoder
 from vlscore.errors import TrainingDiverged
 from vlscore.training.minibatches import PairBatch
@@ -115,7 +116,7 @@ def loss_of(objective: Objective, features: Features, batch: PairBatch) -> dict[
 
 def diverged(what: str, number: int, values: dict[str, float], ids: Sequence[str]) -> str:
     """Return the message for a loss or gradient that is not finite, in a step counted from 0."""
-    shown = ", ".join(ids[:_IDS_SHOWN]) + (", ..." if len(ids) > _IDS_SHOWN else "")
+    shown = first_of(ids, _IDS_SHOWN)
     found = ", ".join(f"{name} {value}" for name, value in values.items())
     return (
         f"the {what} of step {number + 1} is not finite ({found}). Studies of its batch: {shown}. "

@@ -11,7 +11,7 @@ from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import SensitivitySettings, image_swap
 from vlscore.evaluation.sensitivities.image_swap import _donors
-from vlscore.evaluation.study_images import images_by_study, no_images
+from vlscore.evaluation.study_images import images_by_study, images_of
 from vlscore.metrics import Scorer, vlscore
 
 FEW = SensitivitySettings(resamples=50)
@@ -90,7 +90,7 @@ def test_studies_without_image_are_left_out_of_the_swap(pairs, shown, embedder):
 
 def test_swapping_needs_images_of_two_studies(pairs, shown, embedder):
     with pytest.raises(InvalidSetting, match="needs images"):
-        image_swap(pairs, Scorer(metrics="bleu-1"), no_images)
+        image_swap(pairs, Scorer(metrics="bleu-1"), images_of({}))
     alone = pairs[pairs["study_id"] == "0"].reset_index(drop=True)
     with pytest.raises(InvalidSetting, match="two studies"):
         image_swap(alone, Scorer(embedder, metrics="vlscore"), shown)

@@ -5,14 +5,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vlscore.core import with_noun
+from vlscore.core import first_of, with_noun
 from vlscore.evaluation.audit.alterations import Box, joined
 from vlscore.findings import extract
 
 #: Sides and zones of a finding.
 Place = tuple[tuple[str, ...], tuple[str, ...]]
-# Labels and findings that a note names.
-_NAMED = 5
 
 
 def places_of(report: str) -> dict[str, Place]:
@@ -75,5 +73,4 @@ def most_frequent(counts: Counter[str]) -> str:
     >>> most_frequent(Counter(["edema", "mass", "edema"]))
     'edema (2), mass (1)'
     """
-    named = ", ".join(f"{name} ({count})" for name, count in counts.most_common(_NAMED))
-    return f"{named}, ..." if len(counts) > _NAMED else named
+    return first_of([f"{name} ({count})" for name, count in counts.most_common()])

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import Signature, with_noun
+from vlscore.core import Signature, first_of, with_noun
 from vlscore.data import (
     Study,
     StudyTable,
@@ -32,8 +32,6 @@ from vlscore.metrics import Item, Metric, Scorer
 # Of studies without an entry.
 NO_GROUP = "(none)"
 _MOST_GROUPS = 50
-# Ids that a message shows.
-_SHOWN_IDS = 5
 
 
 @dataclass(frozen=True)
@@ -324,8 +322,7 @@ def _require_same(
 
 
 def _ids(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_SHOWN_IDS]) + (", ..." if len(names) > _SHOWN_IDS else "")
-    return f"{with_noun(len(names), 'study')} ({shown})"
+    return f"{with_noun(len(names), 'study')} ({first_of(names)})"
 
 
 def _groups(column: str, sources: Sequence[Source], ids: Sequence[str]) -> list[str]:

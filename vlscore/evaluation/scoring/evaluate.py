@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import IMAGES, OnProgress, frame, key_difference, no_progress
+from vlscore.core import IMAGES, OnProgress, first_of, frame, key_difference, no_progress
 from vlscore.data import (
     Study,
     StudyTable,
@@ -24,8 +24,6 @@ from vlscore.metrics import Scorer
 from vlscore.stats import Content, Result
 
 FORMATS = ("parquet", "csv")
-# Studies that a note names.
-_NAMED = 5
 _PART = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 
@@ -307,12 +305,11 @@ def _guessed_note(scored: Scored) -> tuple[str, ...]:
     found = scored.rows[scored.rows[VIEW_GUESSED]]
     count = len(found)
     named = [str(id or f"row {row}") for row, id in zip(found[ROW], found[ID], strict=True)]
-    first = ", ".join(named[:_NAMED]) + (", ..." if count > _NAMED else "")
     return (
         f"{count} {'studies have' if count > 1 else 'study has'} several images, and neither a "
-        f"column nor a DICOM header states their views ({first}): the first image was used as the "
-        "frontal one. State the views in a column (--rename view=NAME), or use all images with "
-        "--views mean",
+        f"column nor a DICOM header states their views ({first_of(named)}): the first image was "
+        "used as the frontal one. State the views in a column (--rename view=NAME), or use all "
+        "images with --views mean",
     )
 
 

@@ -18,7 +18,7 @@ from vlscore.data import Study, TextPolicy, checked_limit, columns_of, kind_of, 
 from vlscore.errors import InvalidTable, VLScoreError
 from vlscore.evaluation.score_table import score_table
 from vlscore.evaluation.scored import Scored
-from vlscore.evaluation.study_images import ImagesOf, no_images
+from vlscore.evaluation.study_images import ImagesOf
 from vlscore.metrics import FLAGS, Item, Scorer
 from vlscore.perturb import KINDS
 
@@ -203,7 +203,7 @@ def drop_of(scored: Scored, metric: str) -> "Series[float]":
 def score_pairs(
     pairs: "DataFrame",
     scorer: Scorer,
-    shown: ImagesOf = no_images,
+    shown: ImagesOf | None = None,
     *,
     which: Sequence[str] = _BOTH,
     workers: int = 0,
@@ -213,7 +213,7 @@ def score_pairs(
 
     Args:
         pairs: from `read_pairs`.
-        shown: returns the images of a study, as a new object each time.
+        shown: returns the images of a study, as a new object each time; None: there are none.
         which: columns of the candidates.
 
     Returns: n rows with the columns METRIC.original and METRIC.perturbed, and where an encoder read
@@ -248,7 +248,8 @@ def score_pairs(
                 item = texts
             else:
                 key = study, texts[column], texts["original"]
-                item = Item(texts[column], texts["original"], shown(study))
+                views = None if shown is None else shown(study)
+                item = Item(texts[column], texts["original"], views)
             if rows_of.setdefault(key, len(items)) == len(items):
                 items.append(item)
             places.append(rows_of[key])
