@@ -239,6 +239,16 @@ SAME = [
         "Large tension pneumothorax with mild shift.",
         "Large tension pneumothorax, mild midline shift.",
     ),
+    # the words about a device that has gone are not of the next one
+    (
+        "The Swan-Ganz catheter has been withdrawn, leaving a left jugular sheath.",
+        "Left jugular sheath. Removal of the Swan-Ganz catheter.",
+    ),
+    # an exception has the side of what is clear
+    (
+        "The right lung is clear apart from minor basal atelectasis.",
+        "Minor right basal atelectasis.",
+    ),
     # "both" of two findings; what has cleared in part; what is said in passing
     (
         "Right effusion and basal atelectasis, both essentially the same.",

@@ -182,13 +182,19 @@ def may_state(
 
 
 def may_compare(
-    report: ReportStatements, line: Span, change: FindingChange, tables: JudgeTables
+    report: ReportStatements,
+    line: Span,
+    change: FindingChange,
+    tables: JudgeTables,
+    with_amounts: bool = True,
 ) -> bool:
     """Return whether a sentence has words that may state a change in the same direction.
 
     In "consolidation with a small effusion, larger", readers may give the change to either.
 
-    Args: line: the characters of the sentence.
+    Args:
+        line: the characters of the sentence.
+        with_amounts: whether words of amount may compare; "increased opacities" may be many.
     """
     within = [s for s in report.findings.sentences if line.covers(s.span)]
     is_less = change.change not in GROWING
@@ -204,8 +210,8 @@ def may_compare(
         if match.entry in (None, TemporalChange.UNCHANGED):
             continue
         form = tokens[match.first].form
-        if form in words["verbs_of_amount"]:
-            continue  # "Increased interstitial opacities" are many.
+        if form in words["verbs_of_amount"] and not with_amounts:
+            continue
         is_turned = turns and form in words["amounts"]
         is_growing = TemporalChange(match.entry) in GROWING
         if (is_growing != is_turned) != is_less:

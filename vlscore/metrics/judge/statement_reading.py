@@ -237,7 +237,7 @@ def _said_of(
     own = Span(begin, min(later, default=end))
     said = list(asked(marks))
     near = [each for each in said if own.covers(each[1]) or each[1].overlaps(device.span)]
-    return near or [each for each in said if each[1].start >= min(begin, first.span.start)]
+    return near or [each for each in said if each[1].start >= begin]
 
 
 def _positions_in(
