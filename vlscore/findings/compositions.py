@@ -4,9 +4,9 @@ A pattern names runs of tokens, in their order: lists of words by their names in
 (`becoming`), words themselves (`'than'`, or one of several: `'resolved gone'`), and matches of a
 layer of the lexicon (`earlier`), all of them or those whose first or last word is, or is not, among
 such words (`time:previous`, `event:!verbs_of_state`). `backward` are the triggers that act on what
-precedes them, `content` all words that are no function words of grammar.toml. A part of patterns
-that several rows have in common has a name in the `runs` of its table (`in_between =
-"adverb|'been not now'"`).
+precedes them, `governing` those that deny or doubt what follows; `content` are all words that are
+no function words of grammar.toml. A part of patterns that several rows have in common has a name in
+the `runs` of its table (`in_between = "adverb|'been not now'"`).
 
     (have in_between* <event> ..5 earlier?) $
 
@@ -34,7 +34,7 @@ LAYERS = frozenset(
     (
         *("mention", "subject", "topic", "place", "severity", "normal", "change", "comparative"),
         *("event", "disease", "unseen", "earlier", "time", "trigger", "boundary", "either"),
-        *("amount", "backward"),
+        *("amount", "backward", "governing"),
     )
 )
 #: Words with one of the list's endings, and words that the list lacks; no list could have all of

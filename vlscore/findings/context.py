@@ -88,7 +88,8 @@ def _composed(
     triggers, either = found.get("trigger", ()), found.get("either", ())
     free = [m for m in either if not any(_continues(t, m) for t in triggers)]
     backward = sorted((*free, *(t for t in triggers if not t.entry.forward)))
-    found = {**found, "either": free, "backward": backward}
+    governing = [t for t in triggers if t.entry.forward and t.entry.effect in ("negated", *_DOUBT)]
+    found = {**found, "either": free, "backward": backward, "governing": governing}
     for first, last, head, rule in PatternMatcher(tokens, found, lexicon.lists).fitting(
         lexicon.rules["context"]
     ):
