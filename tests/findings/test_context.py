@@ -77,6 +77,18 @@ CONTEXT = [
     ("Chest pain, rule out [myocardial infarction].", Status.HYPOTHETICAL),
     ("She should return if there is [worsening pain].", Status.HYPOTHETICAL),
     ("She is discharged with the diagnosis of [food impaction].", Status.CURRENT),
+    ("The applicant recalls a [rib fracture].", Status.HISTORICAL),
+    ("[Pneumonia] in 2009.", Status.HISTORICAL),
+    ("[Pneumothorax] at the age of 17.", Status.HISTORICAL),
+    ("[Pneumonia] as a child.", Status.HISTORICAL),
+    ("In 2003 she had a [pneumothorax].", Status.HISTORICAL),
+    ("[Rib fractures] according to the referral.", Status.HISTORICAL),
+    ("[Sternotomy] in 2009.", Status.CURRENT),
+    ("The [nodule], larger than in 2009.", Status.CURRENT),
+    ("Scheduled for [sternotomy].", Status.HYPOTHETICAL),
+    ("Vaccine against [pneumonia] given.", Status.HYPOTHETICAL),
+    ("Exercises to prevent [atelectasis].", Status.HYPOTHETICAL),
+    ("Should a [rib fracture] be suspected, oblique views help.", Status.HYPOTHETICAL),
 ]
 UNCERTAIN = [
     "This may represent [metastatic lesion] or myeloma.",

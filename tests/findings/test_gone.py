@@ -106,6 +106,37 @@ def test_what_is_found_by_its_absence_is_there():
 @pytest.mark.parametrize(
     ("text", "label"),
     [
+        (f"Scoliosis, and {sought}{sign} {none}.", label)
+        for sought, label in (("a nodule was queried", LESION), ("an effusion is sought", EFFUSION))
+        for sign in (";", ",", " and", " but")
+        for none in ("none is seen", "none found", "none identified", "none")
+    ]
+    + [
+        ("A hernia was repaired and a nodule resected, with no recurrence.", LESION),
+        ("No previous pneumothorax.", AIR),
+    ],
+)
+def test_a_short_denial_is_of_the_last_finding_before_it(text, label):
+    labels = chexpert_labels(text)
+    assert labels[label] == 0
+    stated = {f.observation for f in extract(text).findings if f.is_present}
+    assert ("scoliosis" in stated) == ("Scoliosis" in text)
+
+
+@pytest.mark.parametrize(
+    ("remark", "change"),
+    [("smaller", "improved"), ("unchanged", "unchanged"), ("slightly increased", "worse")],
+)
+def test_a_remark_behind_a_semicolon_is_of_what_stands_before_it(remark, change):
+    found = extract(f"Left basal effusion; {remark}.")
+    assert [str(c.change) for c in changes_of(found)] == [change]
+    [finding] = found.findings
+    assert str(finding.side) == "left"
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
         (f"The nodule {seen} {verb} {what}.", LESION)
         for seen in ("queried earlier", "seen on the last film", "suspected before")
         for verb in ("is", "was", "proved to be", "is in fact")

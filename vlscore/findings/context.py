@@ -90,14 +90,19 @@ def _composed(
     backward = sorted((*free, *(t for t in triggers if not t.entry.forward)))
     governing = [t for t in triggers if t.entry.forward and t.entry.effect in ("negated", *_DOUBT)]
     found = {**found, "either": free, "backward": backward, "governing": governing}
+    ends = {m.first: m.last for m in found.get("mention", ())}
     for first, last, head, rule in PatternMatcher(tokens, found, lexicon.lists).fitting(
         lexicon.rules["context"]
     ):
         row = rule.row
         trigger = head.entry if row.value is None else Trigger(cast(Effect, row.value))
+        scope = row.scope
+        if not row.forward and (behind := ends.get(first)):
+            # What covers a finding acts on it alone, from behind it.
+            first, scope = behind, behind - first
         # Phrases that act on both sides are placed by their row, and hide nothing.
         layer = head.layer if head.layer == "either" and row.value is None else "composed"
-        yield Match(first, last, layer, trigger._replace(forward=row.forward, scope=row.scope))
+        yield Match(first, last, layer, trigger._replace(forward=row.forward, scope=scope))
 
 
 def _continues(trigger: Match, match: Match) -> bool:

@@ -11,8 +11,9 @@ from functools import lru_cache
 from vlscore.errors import InvalidReport
 from vlscore.findings import context
 from vlscore.findings.attributes import places_of
+from vlscore.findings.change_words import WORDS_OF_CHANGE
 from vlscore.findings.changes import referred, speaks_of_earlier
-from vlscore.findings.heads import head_of, is_next_item, with_answers
+from vlscore.findings.heads import NAMING, head_of, is_next_item, with_answers
 from vlscore.findings.lexicon import CHEXPERT_LABELS, Lexicon, load_lexicon
 from vlscore.findings.sentence_categories import Sections
 from vlscore.findings.sentence_reading import as_gone, compares, read_sentence
@@ -62,6 +63,9 @@ def _deny_gone(sentences: list[Sentence], comparisons: Sequence[Comparison]) -> 
             sentences[finding.sentence] = replace(before, findings=findings)
 
 
+# Characters of a remark about what stands before it, and layers of words that compare.
+_LONGEST_REMARK = 60
+_COMPARING = WORDS_OF_CHANGE - {"time", "unseen"}
 # Characters that contain a sentence's first words, which may refer to the previous sentence.
 _OPENING = 40
 
@@ -116,10 +120,9 @@ def refers_to_earlier(report: str, lexicon: Lexicon | None = None) -> bool:
 def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category, str]]:
     """Yield where each sentence begins, and its words, section and the head of its list."""
     sections, (plain, cuts) = Sections(report, lexicon), plain_text(report)
-    read, head, above, end = with_doubts(plain), "", "", 0
-    for start, stop, label_end in with_answers(
-        report, _statements(report, read, lexicon), read, lexicon
-    ):
+    head, above, end = "", "", 0
+    statements, read = _statements(report, with_doubts(plain), lexicon)
+    for start, stop, label_end in with_answers(report, statements, read, lexicon):
         words = read[start:stop]
         if label_end:
             words = f"{read[start:label_end]}:{read[label_end + 1 : stop]}"
@@ -132,22 +135,46 @@ def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category,
         above, end = words, stop
 
 
-def _statements(report: str, read: str, lexicon: Lexicon) -> list[tuple[int, int]]:
-    """Return where sentences begin and end; one with "so too the drain" goes on.
+def _statements(report: str, read: str, lexicon: Lexicon) -> tuple[list[tuple[int, int]], str]:
+    """Return where sentences begin and end, and how the report is read then.
 
-    So does an answer for one side with a semicolon: "Effusion, right: none; left: small".
+    A sentence with "so too the drain" goes on, and so does an answer for one side with a semicolon:
+    "Effusion, right: none; left: small". Before a remark ("Effusion; smaller") a comma is read.
     """
     statements: list[tuple[int, int]] = []
+    joints: list[int] = []
     for words, start, stop in split_sentences(report):
         label, colon, _ = words.partition(":")
         is_of_side = colon and label.strip().lower() in lexicon.lists["sides"]
-        if statements and (
-            (is_of_side and read[statements[-1][1] - 1] == ";")
-            or _opens_with(read[start:stop], lexicon.lists["continuing"])
+        semicolon = statements[-1][1] - 1 if statements else 0
+        is_part = statements and read[semicolon] == ";"
+        if is_part and _is_remark(read[start:stop], lexicon):
+            joints.append(semicolon)
+            start = statements.pop()[0]
+        elif (is_part and is_of_side) or (
+            statements and _opens_with(read[start:stop], lexicon.lists["continuing"])
         ):
             start = statements.pop()[0]
         statements.append((start, stop))
-    return statements
+    if joints:
+        signs = list(read)
+        for at in joints:
+            signs[at] = ","
+        read = "".join(signs)
+    return statements, read
+
+
+def _is_remark(words: str, lexicon: Lexicon) -> bool:
+    """Return whether words compare, or deny, what they do not name: "slightly smaller", "none"."""
+    if len(words) > _LONGEST_REMARK or _opens_with(words, lexicon.lists["anaphors"]):
+        return False
+    tokens = lexicon.tokenize(words)
+    found = lexicon.trie.find(tokens)
+    patterns = (m.entry for layer in ("opening", "pattern") for m in found.get(layer, ()))
+    if not NAMING.isdisjoint(found) or any(p.category is Category.RECOMMENDATION for p in patterns):
+        return False
+    denies = tokens[:1] and tokens[0].form in lexicon.lists["answers_no"]
+    return bool(denies) or not _COMPARING.isdisjoint(found)
 
 
 def _opens_with(words: str, openings: frozenset[str]) -> bool:
