@@ -28,6 +28,14 @@ from vlscore.metrics.judge.statement_pairs import (
 from vlscore.metrics.judge.statements import ReportStatements, Statement, content_of
 from vlscore.perturb import ErrorCategory
 
+#: Category of an error by whether a statement is omitted, and whether it is one of change alone.
+_CATEGORIES = {
+    (False, False): ErrorCategory.FALSE_FINDING,
+    (True, False): ErrorCategory.OMITTED_FINDING,
+    (False, True): ErrorCategory.FALSE_COMPARISON,
+    (True, True): ErrorCategory.OMITTED_COMPARISON,
+}
+
 
 class LoneStatements:
     """Statements of two reports that have no partner in the other one."""
@@ -46,7 +54,7 @@ class LoneStatements:
                 kept.append(statement)
             else:
                 false.append((statement, severity))
-        return [self._invented(*each) for each in _gravest(false, self._tables)], kept
+        return [self._error(*each, False) for each in _gravest(false, self._tables)], kept
 
     def omitted(
         self, matching: Matching, right: Sequence[Statement]
@@ -74,7 +82,7 @@ class LoneStatements:
             severity = self._severity_if_omitted(statement, names)
             if severity is not None:
                 omitted.append((statement, severity))
-        return [self._missed(*each) for each in _gravest(omitted, self._tables)], covered
+        return [self._error(*each, True) for each in _gravest(omitted, self._tables)], covered
 
     def _severity_if_omitted(self, statement: Statement, names: list[Named]) -> Severity | None:
         """Return the severity of a statement without a partner; None where it is no error.
@@ -140,33 +148,26 @@ class LoneStatements:
                 found.append(named)
         return found
 
-    def _invented(self, statement: Statement, severity: Severity) -> ErrorItem:
-        alone = _is_change_alone(statement)
-        says = "does not state" if _denial(self._reference, statement) is None else "denies"
-        return ErrorItem(
-            ErrorCategory.FALSE_COMPARISON if alone else ErrorCategory.FALSE_FINDING,
-            severity.level,
-            self._case.title(statement),
-            quote_of(self._candidate, statement),
-            None,
-            statement.line,
-            self._case.lines.rewritten(statement.line, statement),
-            f"the reference {says} it ({severity.reason})",
+    def _error(self, statement: Statement, severity: Severity, is_omitted: bool) -> ErrorItem:
+        """Return the error of a statement of one report that the other does not state."""
+        own, other = self._candidate, self._reference
+        if is_omitted:
+            own, other = other, own
+        denial, quote = _denial(other, statement), quote_of(own, statement)
+        name, says = (
+            ("reference", "candidate")[is_omitted],
+            "denies" if denial else "does not state",
         )
-
-    def _missed(self, statement: Statement, severity: Severity) -> ErrorItem:
-        denial = _denial(self._candidate, statement)
-        alone = _is_change_alone(statement)
-        says = "does not state" if denial is None else "denies"
+        lines = self._case.lines
         return ErrorItem(
-            ErrorCategory.OMITTED_COMPARISON if alone else ErrorCategory.OMITTED_FINDING,
+            _CATEGORIES[is_omitted, _is_change_alone(statement)],
             severity.level,
             self._case.title(statement),
-            denial,
-            quote_of(self._reference, statement),
-            None,
-            self._case.lines.stating(statement),
-            f"the candidate {says} it ({severity.reason})",
+            denial if is_omitted else quote,
+            quote if is_omitted else None,
+            None if is_omitted else statement.line,
+            lines.stating(statement) if is_omitted else lines.rewritten(statement.line, statement),
+            f"the {name} {says} it ({severity.reason})",
         )
 
 

@@ -46,15 +46,11 @@ def distinct_statements(
             )
             merged = _merged(graver, other)
             stated[-1] = replace(merged, also=old.also | {other.concept}, doubtful=old.doubtful)
+        elif _is_explanation(sentence, old, new, tables):
+            stated[-1] = explained(old, new)
         else:
             stated.append(new)
-    signs: list[Statement] = []
-    for new in stated:
-        if signs and _is_explanation(sentence, signs[-1], new, tables):
-            signs[-1] = explained(signs[-1], new)
-        else:
-            signs.append(new)
-    stated, kept = signs, dict(enumerate(signs))
+    kept = dict(enumerate(stated))
     for number, one in enumerate(stated):
         for position, other in kept.items():
             if position != number and _is_of(text, sentence, one, other, tables):
@@ -148,46 +144,25 @@ def _other_size(one: Statement, other: Statement) -> bool:
 def refers_back(
     stated: list[Statement], sentence: Sentence, new: Statement, tables: JudgeTables
 ) -> bool:
-    """Return whether a statement is about one of the sentences before, and was merged into it."""
-    return _merge_explanation(stated, sentence, new, tables) or _merge_device(
-        stated, sentence, new, tables
-    )
-
-
-def _merge_explanation(
-    stated: list[Statement], sentence: Sentence, new: Statement, tables: JudgeTables
-) -> bool:
-    """Merge a doubted statement without a place into a sign of it in the sentence before.
+    """Return whether a statement is about one of the sentences before, and was merged into it.
 
     "Opacity in the left base. This may represent atelectasis." states one finding. "Findings are
-    concerning for ..." explains any sentence before. Returns whether it was merged.
+    concerning for ..." explains any sentence before. "The tube" is the device of the sentence
+    before, which has a more exact name.
     """
+    sums_up, is_device = opens_with(sentence, "summary"), tables.concepts[new.concept].device
     is_placed = new.place.sides or new.place.levels.keys() - _OF_BONES
-    sums_up = opens_with(sentence, "summary")
-    if not (new.doubtful or sums_up) or is_placed or new.size is not None:
-        return False
-    for position in reversed(range(len(stated))):
-        sign = stated[position]
-        pair = sign.concept, new.concept
+    may_explain = (new.doubtful or sums_up) and not is_placed and new.size is None
+    for position, old in reversed([*enumerate(stated)] if may_explain else []):
+        pair = old.concept, new.concept
         explains = pair[0] == pair[1] or pair in tables.signs or pair in tables.confusable
-        is_before = sign.finding.sentence == sentence.index - 1
-        if (sums_up or is_before) and explains:
-            stated[position] = explained(sign, new)
+        if explains and (sums_up or old.finding.sentence == sentence.index - 1):
+            stated[position] = explained(old, new)
             return True
-    return False
-
-
-def _merge_device(
-    stated: list[Statement], sentence: Sentence, new: Statement, tables: JudgeTables
-) -> bool:
-    """Merge "the tube" into the device of the sentence before, which has a more exact name.
-
-    Returns whether it was merged.
-    """
-    if not tables.concepts[new.concept].device or new.place.sides or not stated:
+    if not (stated and is_device) or new.place.sides or opens_with(sentence, "another"):
         return False
     last = stated[-1]
-    is_near = last.finding.sentence >= sentence.index - 1 and not opens_with(sentence, "another")
+    is_near = last.finding.sentence >= sentence.index - 1
     if is_near and (new.concept, last.concept) in tables.coarser:
         stated[-1] = replace(as_one(last, new), concept=last.concept)
         return True

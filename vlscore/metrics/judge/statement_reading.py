@@ -131,7 +131,7 @@ def _statement(
             ),
         ),
         place=Place(
-            _sides_of(found, finding, sentence, is_device),
+            _sides_of(found, finding, sentence),
             levels_of(finding.on(Axis.ZONE), tables),
         ),
         grades=_grades_of(finding, sentence, tables) | _remainder(sentence, change, tables),
@@ -155,31 +155,20 @@ def concept_of(observation: str, words: Span, sentence: Sentence, tables: JudgeT
     return tables.of_observation[observation]
 
 
-def _sides_of(
-    found: ReportFindings, finding: Finding, sentence: Sentence, is_device: bool
-) -> frozenset[str]:
-    """Return the sides of a finding; of a device the first: a left PICC may end in a right vein."""
-    sides = finding.on(Axis.SIDE)
-    if all(side.inherited for side in sides) and (side := _relative_side(found, finding, sentence)):
-        return side
-    return frozenset(finding.sides)
+def _sides_of(found: ReportFindings, finding: Finding, sentence: Sentence) -> frozenset[str]:
+    """Return the sides of a finding, also of one that is named in relation to one before.
 
-
-def _relative_side(found: ReportFindings, finding: Finding, sentence: Sentence) -> frozenset[str]:
-    """Return the side that a finding has in relation to that of a finding before.
-
-    "On this side" and "ipsilateral" are the same one, "contralateral" the other one.
+    "On this side" and "ipsilateral" are the same side, "contralateral" the other one.
     """
     others = [f.span for f in sentence.findings if not f.span.overlaps(finding.span)]
-    for mark in sentence.marks:
+    is_named = not all(side.inherited for side in finding.on(Axis.SIDE))
+    for mark in () if is_named else sentence.marks:
         own = around(mark.span, finding.span)
         if mark.layer == "side" and not any(map(own.overlaps, others)):
             before = (frozenset(f.sides) for f in found if f.span.end <= own.start)
-            named = [sides for sides in before if len(sides) == 1][-1:]
-            return frozenset().union(
-                *(BOTH_SIDES - s if mark.name == "other" else s for s in named)
-            )
-    return frozenset()
+            for sides in [sides for sides in before if len(sides) == 1][-1:]:
+                return BOTH_SIDES - sides if mark.name == "other" else sides
+    return frozenset(finding.sides)
 
 
 def _grades_of(
