@@ -143,6 +143,8 @@ def test_parts_of_the_chest_begin_no_section(title):
             {"pleural_effusion"},
         ),
         ("# 1. History\nEdema on an outside film\n# 2. Findings\nEffusion", {"pleural_effusion"}),
+        ("***HISTORY*** edema ***FINDINGS*** effusion", {"pleural_effusion"}),
+        (":::history\nedema?\n:::\n:::findings\neffusion\n:::", {"pleural_effusion"}),
         ("Reason for request= edema?\nReport= Small effusion.", {"pleural_effusion"}),
         ("Indication: Edema. Pneumonia.\nFindings: Small effusion.", {"pleural_effusion"}),
     ],

@@ -29,7 +29,7 @@ from vlscore.findings.types import (
     TemporalChange,
     shifted,
 )
-from vlscore.text import plain_text, split_sentences, with_doubts
+from vlscore.text import BLANKS, plain_text, split_sentences, with_doubts
 
 
 def assert_span(
@@ -87,6 +87,8 @@ def extract(report: str, lexicon: Lexicon | None = None) -> ReportFindings:
     sentences: list[Sentence] = []
     for index, (start, words, category, head) in enumerate(_placed(report, lexicon)):
         sentence = shifted(read_sentence(words, category, lexicon, head), index, start)
+        if sentences and sentence.findings and report[sentences[-1].span.end - 1] == "?":
+            sentences[-1] = _answered(sentences[-1], sentence)
         _deny_gone(sentences, sentence.comparisons)
         if sentences and sentences[-1].findings and _opens_with(words, lexicon.lists["anaphors"]):
             sentences[-1] = _with_more(sentence, sentences[-1])
@@ -120,13 +122,15 @@ def refers_to_earlier(report: str, lexicon: Lexicon | None = None) -> bool:
 def _placed(report: str, lexicon: Lexicon) -> Iterator[tuple[int, str, Category, str]]:
     """Yield where each sentence begins, and its words, section and the head of its list."""
     sections, (plain, cuts) = Sections(report, lexicon), plain_text(report)
-    head, above, end = "", "", 0
+    head, above, end, is_item = "", "", 0, False
     statements, read = _statements(report, with_doubts(plain), lexicon)
     for start, stop, label_end in with_answers(report, statements, read, lexicon):
         words = read[start:stop]
         if label_end:
             words = f"{read[start:label_end]}:{read[label_end + 1 : stop]}"
-        is_heading = any(end <= cut < start for cut in cuts)
+        is_numbered = bool(plain[end:start].strip(BLANKS))
+        is_heading = any(end <= cut < start for cut in cuts) or (is_numbered and not is_item)
+        is_item = is_numbered
         if not is_next_item(plain[end:start], is_heading):
             head = ""
         elif (stated := head_of(above, lexicon, is_heading)) is not None:
@@ -188,6 +192,13 @@ def _opens_with(words: str, openings: frozenset[str]) -> bool:
 @lru_cache(8)
 def _first_words(openings: frozenset[str]) -> frozenset[str]:
     return frozenset(opening.split()[0] for opening in openings)
+
+
+def _answered(question: Sentence, sentence: Sentence) -> Sentence:
+    """Return a question without the findings of which the sentence behind it speaks."""
+    said = {finding.observation for finding in sentence.findings}
+    findings = tuple(f for f in question.findings if f.observation not in said)
+    return replace(question, findings=findings)
 
 
 def _with_more(sentence: Sentence, before: Sentence) -> Sentence:

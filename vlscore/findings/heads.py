@@ -17,7 +17,7 @@ from vlscore.text import BLANK_LINE
 NAMING = frozenset(("mention", "subject"))
 _COLUMNS = ("sides", "answers_yes", "answers_no")
 _LONGEST_ANSWER = 8
-_CELL = re.compile(r"(?<![^\S\t\n])[^\S\t\n]*+[|\t]|(?<=\S)[^\S\n]{3,}(?=\S)")
+_CELL = re.compile(r"(?<![^\S\t\n])[^\S\t\n]*+[|\t]|(?<=[^\s|])[^\S\n]{3,}(?=[^\s|])")
 # Below the titles of a table's columns stands a line of markdown.
 _NEXT_ITEM = re.compile(r"[ \t\r|]*\n(?:[ \t|:+-]*\n)?[^\n:]*")
 #: Characters of a line that is no more than the name of a part of the chest.
@@ -46,30 +46,38 @@ def head_of(line: str, lexicon: Lexicon, is_heading: bool = False) -> str | None
     if columns_of(line, lexicon):
         return line
     label, colon, rest = line.partition(":")
-    tokens = [t for t in lexicon.tokenize(label[:_LONGEST_HEAD]) if t.form[0].isalnum()]
-    words = " ".join(t.form for t in tokens)
-    is_list = is_heading if not rest.strip() else rest.lstrip(" \t").startswith("\n")
-    if (verdict := verdict_of(words, lexicon)) is not None:
-        return verdict if is_list else None
-    if (colon and rest.strip()) or len(label) > _LONGEST_HEAD:
+    if len(label) > 2 * _LONGEST_HEAD or cells_of(line):
         return None
+    tokens = [t for t in lexicon.tokenize(label) if t.form[0].isalnum()]
+    if rest.lstrip(" \t").startswith("\n") or (is_heading and not rest.strip()):
+        if len(tokens) == 1 and tokens[0].form in lexicon.lists["sides"]:
+            return label
+        if (verdict := verdict_of(tokens, lexicon)) is not None or colon:
+            return verdict or ""
     named = lexicon.trie.find(tokens).get("subject", ())
-    return label if any(m.last - m.first == len(tokens) for m in named) else None
+    is_part = any(m.last - m.first == len(tokens) for m in named)
+    return label if is_part and not rest.strip() else None
 
 
-def verdict_of(label: str, lexicon: Lexicon) -> str | None:
+def verdict_of(label: Sequence[Token], lexicon: Lexicon) -> str | None:
     """Return what a label says of the findings behind it: that they are absent, in doubt, or there.
 
-    >>> from vlscore.findings import load_lexicon
-    >>> [verdict_of(label, load_lexicon()) for label in ("absent finding", "present", "heart")]
-    ['no', '', None]
+    >>> from vlscore.findings import load_lexicon, tokenize
+    >>> labels = map(tokenize, ("absent findings", "what is not seen", "present", "heart"))
+    >>> [verdict_of(label, load_lexicon()) for label in labels]
+    ['no', 'no', '', None]
     """
     said = {"absence": "absent", "doubt": "doubt", "presence": ""}
     lists = {name: lexicon.lists[f"labels_of_{name}"] for name in said}
-    plain = " ".join(word for word in label.split() if word not in lexicon.coverage.nouns)
-    for words in (label, plain):
+    forms = [t.form for t in label if t.form[0].isalnum()]
+    found = lexicon.trie.find(label)
+    plain = [form for form in forms if form not in lexicon.coverage.nouns]
+    possible = [forms, plain]
+    if NAMING.isdisjoint(found):
+        possible += [forms[-count:] for count in (3, 2, 1)]
+    for words in possible:
         for name, verdict in said.items():
-            if words in lists[name]:
+            if " ".join(words) in lists[name]:
                 return lexicon.stands_for.get(verdict, "")
     return None
 
@@ -93,7 +101,8 @@ def columns_of(line: str, lexicon: Lexicon) -> tuple[str, ...]:
 def headed(head: str, tokens: list[Token], lexicon: Lexicon) -> list[Token]:
     """Return an item of a list behind what its head says, unless it names a part itself."""
     names = NAMING & lexicon.trie.find(tokens).keys()
-    if names and head not in (lexicon.stands_for["absent"], lexicon.stands_for["doubt"]):
+    said = {lexicon.stands_for["absent"], lexicon.stands_for["doubt"], *lexicon.lists["sides"]}
+    if names and head.strip().lower() not in said:
         return tokens
     at = tokens[0]
     return [*(at._replace(form=token.form) for token in lexicon.tokenize(head)), *tokens]
@@ -111,17 +120,22 @@ def answers_line(line: str, below: str, lexicon: Lexicon) -> bool:
     >>> [answers_line("Edema", each, load_lexicon()) for each in ("Not seen.", "Mass.", "Heart ok")]
     [True, False, False]
     """
-    if len(line) > _LONGEST_HEAD:
+    if len(line) > 2 * _LONGEST_HEAD:
         return False
     label, answer = lexicon.tokenize(line), lexicon.tokenize(below[: 2 * _LONGEST_HEAD])
+    is_question = line.endswith("?")
     named = [
-        m for m in lexicon.trie.find(label).get("mention", ()) if m.last - m.first == len(label)
+        m
+        for m in lexicon.trie.find(label).get("mention", ())
+        if is_question or m.last - m.first == len(label)
     ]
     if not named or not answer:
         return False
     found = lexicon.trie.find(answer)
     if "mention" in found:
-        return any(m.entry == named[0].entry for m in found["mention"])
+        return not is_question and any(m.entry == named[0].entry for m in found["mention"])
+    if is_question and any(m.entry.effect in _ANSWERING_EFFECTS for m in found.get("trigger", ())):
+        return NAMING.isdisjoint(found)
     forms, lists = {t.form for t in answer}, lexicon.lists
     is_of_more = (
         not found.keys().isdisjoint(("subject", "statement")) or len(forms) > _LONGEST_ANSWER
@@ -129,8 +143,8 @@ def answers_line(line: str, below: str, lexicon: Lexicon) -> bool:
     if is_of_more or not forms.isdisjoint(lexicon.coverage.nouns | lists["contrasts"]):
         return False
     return (
-        answer[0].form in lists["answers_no"] | lists["answers_yes"]
-        or any(m.first == 0 for layer in _ANSWERING for m in found.get(layer, ()))
+        answer[0].form in lists["answers_no"] | lists["answers_yes"] | lists["answers_doubt"]
+        or any(m.first == 0 or is_question for layer in _ANSWERING for m in found.get(layer, ()))
         or any(
             m.first == 0 and m.entry.effect in _ANSWERING_EFFECTS for m in found.get("trigger", ())
         )
@@ -167,12 +181,19 @@ def with_answers(
         if is_answer:
             is_answer = False
             continue
-        if below is not None and read[end - 1].isalnum() and "\n" in read[end : below[0]]:
+        between = read[end : below[0]] if below is not None else ""
+        if below is not None and read[end - 1] == "?" and BLANK_LINE.search(between) is None:
+            is_answer = answers_line(read[start:end], read[slice(*below)], lexicon)
+            if is_answer:
+                yield start, below[1], 0
+                continue
+        if below is not None and read[end - 1].isalnum() and "\n" in between:
             before = slice(max(0, start - _MARK), start)
             is_answer = (
-                (report[before] != read[before] or is_next_item(read[end : below[0]]))
+                (report[before] != read[before] or is_next_item(between))
                 and not _FILLED.search(read[read.rfind("\n", 0, start) + 1 : start])
-                and not _FILLED.search(read[end : below[0]])
+                and not _FILLED.search(between)
+                and read[below[1] - 1] != ":"
                 and answers_line(read[start:end], read[slice(*below)], lexicon)
             )
         yield (start, below[1], end) if is_answer and below else (start, end, 0)

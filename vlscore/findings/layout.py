@@ -34,6 +34,11 @@ _LONGEST_LABEL = 8
 _FARTHEST = 2 * _LONGEST_LABEL
 _LEADER = 3
 
+# Matches in a clause of an answer that say more than yes, no or perhaps.
+_SAYING_MORE = frozenset(("mention", "subject", "severity", "place", "change", "size", "normal"))
+# Probabilities of a classifier that are a yes and a no.
+_LIKELY, _UNLIKELY = 0.8, 0.2
+
 #: Where a label ends, its mark stands and its value begins.
 _Cut = tuple[int, int, int]
 
@@ -91,7 +96,7 @@ class _LayoutReader:
     def _is_label(self, tokens: Sequence[Token], must_name: bool = False) -> bool:
         """Return whether words may be a label, which may have to name a finding or part."""
         words = [t.form for t in tokens if t.form[0].isalnum()]
-        if verdict_of(" ".join(words), self._lexicon):
+        if len(tokens) <= _FARTHEST and verdict_of(tokens, self._lexicon):
             return True
         if not words or len(words) > _LONGEST_LABEL or len(tokens) > _FARTHEST:
             return False
@@ -108,20 +113,24 @@ class _LayoutReader:
         chunks = [self._within(*cut) for cut in zip(cuts[::2], cuts[1::2], strict=True)]
         before, *behind = chunks
         says_more = len(boxes) > 1 or not behind[-1] or box_of(boxes[0]) is not None
-        if says_more and all(map(self._names, chunks[:-1])) and not self._names(chunks[-1]):
+        is_last = not self._names(chunks[-1]) or (
+            before[-1:] and before[-1].form != ":" and all(map(box_of, boxes))
+        )
+        if says_more and all(map(self._names, chunks[:-1])) and is_last:
             return self._signed(chunks, boxes)
         listed = not any(token.form[0].isalnum() for token in before)
         stated: list[Token] = []
         parts: list[list[Token]] = []
         for box, words in zip(boxes, behind, strict=True):
-            if box_of(box):
+            said = box_of(box) or "empty"
+            if said == "ticked":
                 if listed:
                     parts += self.labelled(words)[0]
                 stated += words
             else:
                 found = self._find(words)
                 if "mention" in found and not ("trigger" in found or "normal" in found):
-                    parts.append([Token(self._stands_for["empty"], *box.span()), *words])
+                    parts.append([Token(self._stands_for[said], *box.span()), *words])
         if listed or not stated:
             return parts
         if self._is_label(before, must_name=True) and before[-1].form != ":":
@@ -140,11 +149,14 @@ class _LayoutReader:
             ends = [p for p, t in enumerate(words) if t.form in _CLAUSE_ENDS]
             at = next((p + 1 for p in reversed(ends) if self._names(words[p + 1 :])), 0)
             mark = Token(":", *box.span())
-            answer = self._word("ticked" if box_of(box) else "no", [mark])
+            answer = self._word(box_of(box) or "no", [mark])
             label = [t for t in words[at:] if t.form not in (":", "?")]
             parts += [words[:at], [*label, self._word("label", [mark]), answer]]
         *_, rest = chunks
-        parts[-1] += rest
+        if self._names(rest):
+            parts.append(rest)
+        else:
+            parts[-1] += rest
         return [part for part in parts if part]
 
     def row(self, cells: Sequence[Span], columns: Sequence[str]) -> list[Token] | None:
@@ -169,7 +181,8 @@ class _LayoutReader:
         """Return what a cell says behind the name of a row; nothing of a tick without a title."""
         mark = self._text[words[0].start : words[-1].end] if words else ""
         box = BOX.fullmatch(mark)
-        said = True if mark in _TICKS else None if box is None else box_of(box)
+        signed = box_of(box) if box is not None else None
+        said = True if mark in _TICKS else signed and signed != "no"
         if column and len(words) == 1 and words[0].form in self._answers_of:
             said = words[0].form not in self._lists["answers_no"]
         is_side = column in self._lists["sides"]
@@ -189,10 +202,14 @@ class _LayoutReader:
         parts = [tokens[: (begins or [len(tokens)])[0]]]
         if cuts and not any(t.form[0].isalnum() for t in parts[0]):
             parts = []
-        stated = [
-            self._statement(tokens[first:at], tokens[at], tokens[after:end])
-            for (first, at, after), end in zip(cuts, [*begins[1:], len(tokens)], strict=False)
-        ]
+        stated: list[list[Token]] = []
+        side: list[Token] = []
+        for (first, at, after), end in zip(cuts, [*begins[1:], len(tokens)], strict=False):
+            label = [*side, *tokens[first:at]]
+            # "Right: edema: none"
+            is_side = after == end and self._lists["sides"].issuperset(t.form for t in label)
+            side = label if is_side else []
+            stated.append([] if is_side else self._statement(label, tokens[at], tokens[after:end]))
         return [part for part in (*parts, *stated) if part], any(stated)
 
     def _colons(self, tokens: Sequence[Token]) -> list[_Cut]:
@@ -258,14 +275,12 @@ class _LayoutReader:
         while len(value) > 1 and (value[0].form in _BULLETS or value[0].form[0] >= _SYMBOLS):
             value = value[1:]
         words = " ".join(t.form for t in label)
-        if (verdict := verdict_of(words, self._lexicon)) is not None:
+        if (verdict := verdict_of(label, self._lexicon)) is not None:
             # "no effusion, cardiomegaly" would deny the first only.
             joint = self._stands_for["joint of absent"] if verdict else ","
-            value = [t._replace(form=joint) if t.form == "," else t for t in value]
-            return [
-                *([label[0]._replace(form=verdict, end=label[-1].end)] if verdict else []),
-                *value,
-            ]
+            value = [t._replace(form=joint) if t.form in (",", "|") else t for t in value]
+            heading = [label[0]._replace(form=verdict, end=label[-1].end)] if verdict else []
+            return [*heading, *value]
         if words in self._lists["labels_of_devices"]:
             label = [self._word("devices", label)]
         if not any(t.form[0].isalnum() or t.form in "+-–—?" for t in value):
@@ -340,16 +355,30 @@ class _LayoutReader:
             joined += tokens
         return joined
 
+    def _chance(self, clause: Sequence[Token]) -> float | None:
+        """Return the probability that is all that a clause says, such as "0.02"."""
+        number = clause[0].form
+        is_part = len(clause) == 1 and number.startswith(("0.", "1.0"))
+        return float(number) if is_part else None
+
     def _answer(self, clause: list[Token]) -> tuple[list[Token], bool, bool]:
         """Return the words of one clause of a value, whether it denies, and whether it has a side.
 
         It may be no more than "no".
         """
         has_side = not self._lists["sides"].isdisjoint(t.form for t in clause)
-        hedge = next(iter(self._find(clause).get("trigger", ())), None)
-        is_whole = hedge is not None and hedge.last - hedge.first == len(clause)
-        if hedge is not None and is_whole and hedge.entry.effect in ("uncertain", "probable"):
-            return [self._word("doubt", clause)], False, has_side
+        if (chance := self._chance(clause)) is not None:
+            said = "no" if chance <= _UNLIKELY else "ticked" if chance >= _LIKELY else "doubt"
+            return [self._word(said, clause)], said == "no", has_side
+        found = self._find(clause)
+        triggers = [m for layer in ("trigger", "either") for m in found.get(layer, ())]
+        effects = {m.entry.effect for m in triggers}
+        is_whole = any(m.last - m.first == len(clause) for m in triggers)
+        if is_whole or _SAYING_MORE.isdisjoint(found):
+            if not effects.isdisjoint(("uncertain", "probable")):
+                return [self._word("doubt", clause)], False, has_side
+            if "negated" in effects and clause[0].form not in self._answers_of:
+                return [self._word("no", clause)], True, has_side
         before = self._lists["answer_fillers"] | self._lists["sides"]
         at = next((p for p, t in enumerate(clause) if t.form not in before), 0)
         answer, *rest = clause[at:]
@@ -357,6 +386,6 @@ class _LayoutReader:
             answer.form not in self._lists["denying"]
             or self._lists["answer_fillers"].issuperset(t.form for t in rest)
         ):
-            said = [t for t in rest if t.form not in self._lexicon.coverage.nouns]
-            return [self._word("no", [answer]), *said], True, has_side
+            rest = [t for t in rest if t.form not in self._lexicon.coverage.nouns]
+            return [self._word("no", [answer]), *rest], True, has_side
         return clause, False, has_side

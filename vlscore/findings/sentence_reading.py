@@ -129,7 +129,8 @@ def _divided(text: str, head: str, lexicon: Lexicon) -> tuple[Layout, list[_Sent
     """Return the layout of a sentence, and its statements."""
     tokens = lexicon.trie.split_joined_words(text, lexicon.tokenize(text))
     columns = columns_of(head, lexicon) if head else ()
-    if head and tokens and not columns and ":" not in text:
+    is_of_side = head.strip().lower() in lexicon.lists["sides"]
+    if head and tokens and not columns and (":" not in text or is_of_side):
         tokens = headed(head, tokens, lexicon)
     layout, parts = divide(text, tokens, lexicon, columns)
     return layout, [

@@ -36,6 +36,8 @@ _ENCODED_LINE = re.compile(r"(?:[%=]0[DdAa])+")
 _CARET_LINE = re.compile(r"\^M\n?")
 _SLASHED_LINE = re.compile(r"(?<=[.!?;:\s])/n(?=[A-Z\d\s]|$)")
 _TILDE = re.compile(r"(?<=[^\W\d_])[ \t]*~[ \t]*(?=[^\W\d_])|(?<=[.!?;:)])[ \t]*~(?!\d)")
+# "edema=0&mass=1"
+_QUERY = re.compile(r"&(?=[\w.%+-]{1,40}=)")
 _BARS = re.compile(r"(?<=[^|\n])\|\|(?=[^|\n])|‖|(?<=\s)//(?=\s)")
 _ENTITY = re.compile(
     r"&\s?(?:amp\s?;\s?)*(#\s?(?:[xX]\s?[\da-fA-F]{1,6}|\d{1,7})|[A-Za-z]\w{1,30})\s?;"
@@ -54,6 +56,8 @@ _TREEBANK = re.compile(r"-([LR])[RSC]B-", re.IGNORECASE)
 
 def _without_commands(text: str) -> str:
     """Return the text without commands of LaTeX, with a colon behind the titles of sections."""
+    if "{tabular" in text:
+        text = text.replace("&", "|")
     text = _LATEX_TITLE.sub(lambda match: LINE + f"{match[1]}:".rjust(len(match[0]) - 1), text)
     text = _LATEX_WORDS.sub(lambda match: f"{match[1]} ".rjust(len(match[0])), text)
     return _LATEX_LINE.sub(line_end, text)
@@ -122,15 +126,16 @@ STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("^M",), partial(_CARET_LINE.sub, line_end)),
     (("%0", "=0"), partial(_ENCODED_LINE.sub, line_end)),
     (("/n",), partial(_SLASHED_LINE.sub, line_end)),
-    (("~",), partial(_TILDE.sub, line_end)),
     (("||", "‖", "//"), partial(_BARS.sub, line_end)),
+    ((";", ",", "~", "&", "   "), with_bars),
+    (("~",), partial(_TILDE.sub, line_end)),
+    (("&",), partial(_QUERY.sub, line_end)),
     (("<", "lt;"), without_tags),
     (("]",), without_brackets),
     (("&",), partial(_ENTITY.sub, _entity)),
     (("##", "@", "B-", "b-"), _without_pieces),
     (DICTATED, _without_dictated),
     (("_", "!!", "has", "is", "'", '"'), with_bare_names),
-    ((";", ","), with_bars),
     ((":", "="), without_keys),
     (("?",), without_turns),
 )

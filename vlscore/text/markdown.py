@@ -2,7 +2,7 @@
 
 import re
 
-from vlscore.text.stand_ins import BLANK, blanks, hidden, line_end
+from vlscore.text.stand_ins import BLANK, LINE, blanks, hidden, line_end
 from vlscore.text.title_names import section_of_title
 
 _RULE = re.compile(
@@ -11,7 +11,9 @@ _RULE = re.compile(
 _HEADING = re.compile(r"^[ \t]*(#{1,6})[ \t]+[^\n]*$", re.M)
 _BOLD_LINE = re.compile(r"^[ \t]*(?:\*{2,3}|__)[^*\n]+(?:\*{2,3}|__)[ \t]*:?[ \t]*$", re.M)
 _BOLD_BEHIND_BOLD = re.compile(r"(?<=[^\s*])\*\*[ \t]+(?=\*\*[^\s*])")
-_BOLD_TITLE = re.compile(r"^(\*\*|__)(?P<name>[^*_\n:]{4,60})\1(?=[ \t]+\w)", re.M)
+_BOLD_TITLE = re.compile(r"(\*{2,3}|__)(?P<name>[^\W\d_][^*_\n:]{3,60})\1(?=[ \t]+\w)")
+# A block of Pandoc: ":::findings".
+_BLOCK = re.compile(r"^:{3,}[ \t]*\{?\.?(?P<name>\w[\w -]*)?\}?[ \t]*$", re.M)
 _HASHES = re.compile(
     r"^[ \t]*#{1,6}(?=[ \t])|(?<=[ \t])#{1,6}[ \t]*$|^#{1,6}(?=[A-Za-z])|(?<=[a-z:])#{1,6}$", re.M
 )
@@ -36,6 +38,8 @@ def without_markdown(text: str) -> tuple[str, tuple[int, ...]]:
     )
     if "#" in text:
         text = _HASHES.sub(blanks, text)
+    if ":::" in text:
+        text = _BLOCK.sub(lambda match: f"{match['name'] or ''}:".rjust(len(match[0])), text)
     text = _BETWEEN.sub(line_end, text)
     text = _BOLD_TITLE.sub(_titled, text)
     text = _STRONG.sub(hidden, _APOSTROPHE.sub("'", text))
@@ -44,9 +48,11 @@ def without_markdown(text: str) -> tuple[str, tuple[int, ...]]:
 
 def _titled(match: re.Match[str]) -> str:
     """Return a bold title of a section with a colon behind it."""
-    if section_of_title(match["name"]) is None:
+    begins_line = match.start() == 0 or match.string[match.start() - 1] == "\n"
+    if section_of_title(match["name"]) is None or not (begins_line or match["name"][0].isupper()):
         return match.group()
-    return f"{BLANK * 2}{match['name']}:{BLANK}"
+    width = len(match[1])
+    return f"{LINE}{BLANK * (width - 1)}{match['name']}:{BLANK * (width - 1)}"
 
 
 def _unmarked(match: re.Match[str]) -> str:

@@ -56,7 +56,7 @@ def plain_text(report: str) -> PlainText:
             if any(sign in text for sign in signs):
                 text = replace(text)
         # Marks of markdown, and where its headings begin and end.
-        if any(sign in text for sign in ("*", "_", "#", "---", "===", "`")):
+        if any(sign in text for sign in ("*", "_", "#", "---", "===", "`", ":::")):
             text, cuts = without_markdown(text)
     text = with_whole_words(text)
     return PlainText(report if text == report else _without_columns(text, report), cuts)
@@ -87,6 +87,7 @@ _ODD_SIGNS = (
     "U+",
     ".+",
     "!!",
+    ":::",
     ": '",
     ': "',
     *DICTATED,

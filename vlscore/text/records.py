@@ -12,6 +12,7 @@ from vlscore.text.tables import WORDS, any_of
 from vlscore.text.title_names import section_of_title
 
 _KEYS, _TURNS = WORDS.keys, WORDS.turns
+_REFUTED = re.compile(rf"(?:{any_of(WORDS.lines.refuting)})\b|-|0(?:\.[0-4]|\b)", re.IGNORECASE)
 _DENYING = rf"(?:{any_of(WORDS.lines.denying)})(?![\w-]| \w)"
 _SHORT = rf"{_DENYING}|(?!(?:{any_of(WORDS.lines.denying)})\b)(?:{any_of(WORDS.lines.answers)})\b"
 
@@ -24,6 +25,10 @@ _STRING = re.compile(
     r"""(?<![\w.])"((?:[^"\\]|\\.)*)"|(?<![\w.])'((?:[^'\\]|\\.|(?<=\w)'(?=\w))*)'"""
     r"""|[{}\[\]()]|,(?=\s*(?:["'\[{(]|\w[\w ]{0,40}:))|(?<=["'\]})]),"""
 )
+# A pair in a list: ["edema", "absent"].
+_PAIR = re.compile(
+    rf"""(?<=[\[(])(\s*["'][^"'\n]{{1,60}}["']\s*),(?=\s*["'](?i:{_SHORT})["']\s*[\])])"""
+)
 _TOKEN = re.compile(r"""["'](?:##\w+|[.,])["']""")
 
 
@@ -33,6 +38,7 @@ def without_quotes(text: str) -> str:
     if found is None:
         return text
     start, end = found.span()
+    text = _PAIR.sub(r"\1:", text)
     # A list of tokens is one text.
     joint = BLANK if _TOKEN.search(found.group()) else LINE
     return text[:start] + _STRING.sub(partial(_unquoted, joint), text[start:end]) + text[end:]
@@ -59,28 +65,68 @@ def with_bare_names(text: str) -> str:
     )
 
 
-_HEADER = re.compile(rf"^[\"']?(?:{any_of(_KEYS.naming)})[\"']?[;,]", re.MULTILINE | re.IGNORECASE)
+_HEADER = re.compile(rf"^[\"']?(?:{any_of(_KEYS.naming)})[\"']?[ \t]*[;,~&]", re.M | re.I)
+_WIDE = re.compile(r" {2,}|^ +")
+_FIXED = re.compile(r"\S+(?: \S+)*")
+_CELL = re.compile(rf"[\"' ]*(?:{_SHORT}|-?[01](?:\.\d+)?)[\"' ]*", re.IGNORECASE)
+# A line of answers alone, below the names of findings.
+_VALUES = re.compile(
+    rf"^[\"' ]*(?:{_SHORT}|-?[01](?:\.\d+)?)[\"' ]*[;,~&]{_CELL.pattern}(?:[;,~&]|$)", re.M | re.I
+)
+_TICK = {True: "✓", False: "✗"}
 
 
 def with_bars(text: str) -> str:
-    """Return a table whose cells a comma or semicolon parts, with bars between them.
+    """Return a table whose cells other signs part, or blanks, with bars between them.
 
     >>> with_bars("Finding;Present\\nEdema;0").split()
     ['Finding|Present', 'Edema|0']
     """
     lines = text.split("\n")
-    for sign in ";,":
-        columns = 0
-        for at, line in enumerate(lines):
-            cells = [cell.strip(" \"'").lower() for cell in line.split(sign)]
-            below = lines[at + 1].split(sign) if at + 1 < len(lines) else ()
-            if len(cells) > 1 and cells[0] in _KEYS.naming and len(below) == len(cells):
-                columns = len(cells)
-            if columns != len(cells):
-                columns = 0
-            elif columns:
-                lines[at] = line.replace(sign, "|")
+    for sign in ";,~&":
+        if sign in text:
+            _bar(lines, sign)
+    if "   " in text:
+        _bar_fixed(lines)
     return "\n".join(lines)
+
+
+def _bar(lines: list[str], sign: str) -> None:
+    """Write bars between the cells of tables, and answers behind names that stand above them."""
+    columns = 0
+    for at, line in enumerate(lines):
+        cells = [cell.strip(" \"'").lower() for cell in line.split(sign)]
+        below = lines[at + 1].split(sign) if at + 1 < len(lines) else []
+        if len(cells) > 1 and len(below) == len(cells) != columns:
+            if cells[0] in _KEYS.naming:
+                columns = len(cells)
+            elif all(map(_CELL.fullmatch, below)) and not any(map(_CELL.fullmatch, cells)):
+                ticks = [_TICK[not _REFUTED.match(cell.strip(" \"'"))] for cell in below]
+                signed = "".join(map("".join, zip(line.split(sign), ticks, strict=True)))
+                lines[at : at + 2] = [signed + BLANK * len(lines[at + 1])]
+                continue
+        columns = columns if len(cells) == columns else 0
+        if columns:
+            lines[at] = line.replace(sign, "|")
+
+
+def _bar_fixed(lines: list[str]) -> None:
+    """Write bars before the columns of tables that have them at the same places."""
+    starts: list[int] = []
+    for at, line in enumerate(lines):
+        cells = [(match.start(), match.group().lower()) for match in _FIXED.finditer(line)]
+        named = [start for start, cell in cells if cell in _KEYS.columns]
+        if len(named) > 1 and len(cells) - len(named) <= 1:
+            starts = named
+        elif not line.strip() or not starts:
+            starts = []
+            continue
+        ends = [place - 1 for place in starts]
+        if all(line[end : end + 1] in ("", BLANK) for end in ends):
+            row = list(line)
+            for end in ends:
+                row[end : end + 1] = "|" if end < len(row) else ""
+            lines[at] = "".join(row)
 
 
 _FIELD = re.compile(
@@ -90,6 +136,8 @@ _FIELD = re.compile(
     r"[\"']?[ \t]*[:=]+[ \t]*[\"']?(?=[^\s\"'])(?P<value>[^\n,;\"'{}\[\]()|]*)[\"')]*",
     re.IGNORECASE,
 )
+# So many names of fields are those of records, also where nothing is said of them.
+_SEVERAL = 2
 # Characters that hold a key, with signs around it.
 _LONGEST_KEY = 24
 _MARKING = frozenset((*_KEYS.stating, *_TURNS.answering))
@@ -103,7 +151,8 @@ def without_keys(text: str) -> str:
     ['edema:', 'present,', 'left']
     """
     fields = list(_FIELD.finditer(text))
-    if not any(each["stating"] and _ANSWER.match(each["value"]) for each in fields):
+    is_answered = any(each["stating"] and _ANSWER.match(each["value"]) for each in fields)
+    if not is_answered and sum(bool(each["naming"]) for each in fields) < _SEVERAL:
         return text
     parts: list[str] = []
     end, before = 0, None
@@ -127,33 +176,38 @@ def without_keys(text: str) -> str:
 
 def may_have_records(text: str) -> bool:
     """Return whether a key of records, or a name of who answers, stands before a sign."""
+    if "\n" in text and ("   " in text or _HEADER.search(text) or _VALUES.search(text)):
+        return True
+    if "?" in text and _TURN.search(text) is not None:
+        return True
     if ":" not in text:
-        return _HEADER.search(text) is not None
-    words = (part[-_LONGEST_KEY:].split() for part in text.split(":")[:-1])
-    return any(found and found[-1].lower().strip("\"'{([,-*•|;") in _MARKING for found in words)
+        return False
+    before = (part[-_LONGEST_KEY:].split() for part in text.split(":")[:-1])
+    words = [found[-1].lower().strip("\"'{([,-*•|;") for found in before if found]
+    is_marked = any(word in _MARKING for word in words)
+    return is_marked or sum(word in _KEYS.naming for word in words) >= _SEVERAL
 
 
 _TURN = re.compile(
     rf"(?:^|(?<=[\n.!?;|>]))(?P<asker>[\s*]*(?i:{any_of(_TURNS.asking)})[ \t]?\d*[ \t]?[:.)\]-]+"
     rf"[\s*\"]*)?(?P<question>[^?\n]{{1,160}}\?)(?P<answerer>[\s*\"|]*"
-    rf"(?i:{any_of(_TURNS.answering)})[ \t]?\d*[ \t]?[:.)\]-]+[\s*]*)(?P<short>(?i:{_SHORT}))?"
+    rf"(?i:{any_of(_TURNS.answering)})[ \t]?\d*[ \t]?[:.)\]-]+[\s*]*)"
 )
 
 
 def without_turns(text: str) -> str:
-    """Return questions right before their answers, without those that a sentence answers.
+    """Return questions and answers without the names of those who ask and answer.
 
-    >>> without_turns("Q: Edema? A: No. Q: Is it clear? A: The lungs are clear.").split()
-    ['Edema?', 'No.', 'The', 'lungs', 'are', 'clear.']
+    >>> without_turns("Q1. Edema? A1. No. Q2: Is it clear? A2: Yes.").split()
+    ['Edema?', 'No.', 'Is', 'it', 'clear?', 'Yes.']
     """
     return _TURN.sub(_untold, text)
 
 
 def _untold(match: re.Match[str]) -> str:
     asker = match["asker"] or ""
-    shown = match["question"] if match["short"] else BLANK * len(match["question"])
     lines = LINE + BLANK * (len(asker) - 1) if asker else ""
-    return lines + shown + BLANK * len(match["answerer"]) + (match["short"] or "")
+    return lines + match["question"] + BLANK * len(match["answerer"])
 
 
 # A line end that a program wrote out may stand between segments.

@@ -37,6 +37,7 @@ class _Lines(NamedTuple):
     denying: tuple[str, ...]
     affirming: tuple[str, ...]
     refuting: tuple[str, ...]
+    doubting: tuple[str, ...]
     numbered: frozenset[str]
 
 
@@ -61,6 +62,7 @@ class _Keys(NamedTuple):
     naming: tuple[str, ...]
     stating: tuple[str, ...]
     describing: tuple[str, ...]
+    columns: frozenset[str]
     prefixes: tuple[str, ...]
 
 

@@ -148,7 +148,7 @@ def _title(match: re.Match[str], on_line: bool, headings: Sequence[int] = ()) ->
     has_colon = (
         match.re is not _ON_LINE or match["end"].startswith((":", "=")) or bool(match["closing"])
     )
-    is_heading = match.start() in headings and section_of_title(words) is not None
+    is_heading = match.start() in headings and section_of_label(words) is not None
     if not has_colon and not is_heading and not _stands_alone(match, words):
         return
     section = section_of_title(words)
