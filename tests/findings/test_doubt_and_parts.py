@@ -46,6 +46,11 @@ def polarities(text):
         ("One cannot say that there is no fracture.", {"fracture": "u"}),
         ("An effusion may well be present.", {"pleural_effusion": "u"}),
         ("Edema may or may not be present.", {"edema": "u"}),
+        ("The opacity is likely atelectasis.", {"opacity": "p", "atelectasis": "u"}),
+        ("The nodule is favored to be a granuloma.", {"nodule": "p", "granuloma": "u"}),
+        ("The opacity might be secondary to edema.", {"opacity": "p", "edema": "u"}),
+        ("The opacity cannot be separated from scarring.", {"opacity": "p", "scar": "u"}),
+        ("Basal opacity, pneumonia was refuted.", {"opacity": "p", "pneumonia": "n"}),
         (
             "While the effusion remains, the edema does not.",
             {"pleural_effusion": "p", "edema": "n"},
