@@ -41,22 +41,15 @@ class LineCorrector:
     def _edit(self, pair: StatementPair, axis: Axis) -> tuple[Span, str] | None:
         """Return the words of an axis in the candidate, and what stands in their place."""
         own, true = _own(pair.candidate.finding, axis), _own(pair.reference.finding, axis)
-        if axis is Axis.CHANGE and pair.candidate.change is None:
-            start, words = pair.candidate.quoted.start, self._change(pair.reference)
-            return (Span(start, start), f"{words} ") if words else None
-        if not own:
-            return None
         if axis is Axis.CHANGE:
-            return own[0].span, self._change(pair.reference)
-        if axis in (Axis.SIDE, Axis.ZONE):
-            values = dict.fromkeys(a.value for a in pair.reference.finding.on(axis))
-            if {a.value for a in own} == set(values) or len({a.span for a in own}) > 1:
-                return None
-            words = self._words.joint.join(values)
-            return (own[0].span, words) if values else None
-        if not true:
+            start, words = pair.candidate.quoted.start, self._change(pair.reference)
+            if pair.candidate.change is None:
+                return (Span(start, start), f"{words} ") if words else None
+            return (own[0].span, words) if own else None
+        values = {a.value for a in true}
+        if not true or len({a.span for a in own}) != 1 or {a.value for a in own} == values:
             return None
-        words = true[0].span.of(self._reference.text)
+        words = self._words.joint.join(dict.fromkeys(a.span.of(self._reference.text) for a in true))
         if axis is Axis.SEVERITY:
             words = _in_class_of(own[0].span.of(self._candidate.text), words, self._tables.lexicon)
         return own[0].span, words
