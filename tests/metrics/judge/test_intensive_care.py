@@ -408,6 +408,9 @@ OTHER = [
         "Devices are unchanged except that the left jugular line has been removed.",
         ["false_finding"],
     ),
+    # several devices of one kind
+    ("Bilateral pleural drains.", "Left pleural drain.", ["false_finding"]),
+    ("One left chest tube.", "Two left chest tubes.", ["wrong_severity"]),
     # a consequence that is left out, and one that is invented
     (
         "Large left pneumothorax.",

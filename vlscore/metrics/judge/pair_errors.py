@@ -6,6 +6,7 @@ Changes since an earlier examination are in `judged_changes`.
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from vlscore.findings import Axis
 from vlscore.metrics.judge.compared_reports import ComparedReports
 from vlscore.metrics.judge.judgement import ErrorItem
 from vlscore.metrics.judge.places import PlaceConflict
@@ -130,9 +131,10 @@ class PairErrors:
         reason = f"another {conflict} than in the reference ({severity.reason})"
         category = ErrorCategory.WRONG_LOCATION
         beyond = pair.candidate.place.sides - pair.reference.place.sides
-        # A device is one thing; where its words name two sides, it is elsewhere.
-        is_device = self._tables.concepts[pair.reference.concept].device
-        if conflict is PlaceConflict.PART_OF_SIDES and not is_device:
+        # A device is one thing: where its words name two sides, and not "both", it is elsewhere.
+        sides = {a.value for s in (pair.candidate, pair.reference) for a in s.finding.on(Axis.SIDE)}
+        is_one = self._tables.concepts[pair.reference.concept].device and "bilateral" not in sides
+        if conflict is PlaceConflict.PART_OF_SIDES and not is_one:
             (side,) = beyond or pair.reference.place.sides - pair.candidate.place.sides
             category = ErrorCategory.FALSE_FINDING if beyond else ErrorCategory.OMITTED_FINDING
             of = "reference" if beyond else "candidate"
