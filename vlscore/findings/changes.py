@@ -224,8 +224,7 @@ class StatedChanges:
                 shared, in_list = stated[0]._replace(value=change), False
             elif not in_list:
                 shared = None
-            is_open = shared is not None and one.change is None
-            if shared is None or not (is_open and (one.is_likely or _has_gone(one, shared))):
+            if shared is None or one.change is not None or not one.is_likely:
                 in_list = False
                 continue
             between = self._unqualified(one, other)
@@ -255,8 +254,7 @@ class StatedChanges:
             own = [a for a in one.on(Axis.CHANGE) if a.span.end <= one.cue.start]
             stated = own[0] if own else None if one.change is not None else stated
             both = one.polarity is other.polarity is Polarity.POSITIVE
-            have_gone = stated is not None and _has_gone(other, stated)
-            if stated is None or other.change is not None or not (both or have_gone):
+            if stated is None or other.change is not None or not both:
                 stated = None
                 continue
             change, (start, end) = TemporalChange(stated.value), stated.span
@@ -329,12 +327,6 @@ class StatedChanges:
         starts = [each for each in starts if each[1] < at] or starts
         nearest = min(starts, key=lambda each: (each[0], abs(each[1] - at)), default=None)
         return None if nearest is None else str(nearest[2])
-
-
-def _has_gone(finding: Finding, change: Attribute) -> bool:
-    """Return whether only a change denies a finding: "*removal of* the drain and the tube"."""
-    denials = [r.span for r in finding.rules if r.name == "context:negated"]
-    return change.value == TemporalChange.RESOLVED and denials == [change.span]
 
 
 def _compares_nothing(finding: Finding, change: Attribute) -> bool:
