@@ -89,7 +89,7 @@ class Scored:
         name = next((name for name in _SCORES if name in run.digests), None)
         found = signatures_in(run, metrics)
         if name is None:
-            raise _no_evaluation(run)
+            raise no_evaluation(run)
         texts = (ID, ERROR, *own_names(run.key.get("own_columns") or {}))
         rows = read_frame(run.folder / name, texts=texts)
         sums: dict[str, NDArray[np.float64]] = {}
@@ -234,7 +234,7 @@ def signatures_in(run: FinishedRun, metrics: Iterable[Metric] = ()) -> dict[Metr
     Args, Raises: as of `Scored.read`.
     """
     if "metrics" not in run.key:
-        raise _no_evaluation(run)
+        raise no_evaluation(run)
     own = {str(metric): metric for metric in metrics}
     return {
         own.get(n) or metric_from_file(n, f"{run.folder}/run.json"): Signature.parse(text)
@@ -242,7 +242,8 @@ def signatures_in(run: FinishedRun, metrics: Iterable[Metric] = ()) -> dict[Metr
     }
 
 
-def _no_evaluation(run: FinishedRun) -> InvalidTable:
+def no_evaluation(run: FinishedRun) -> InvalidTable:
+    """Return the error for the folder of another command than `vlscore evaluate`."""
     return InvalidTable(
         f"{run.folder / 'run.json'} is not that of `vlscore evaluate`: give the folder of a "
         "finished evaluation, or a table"

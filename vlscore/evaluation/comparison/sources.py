@@ -7,7 +7,7 @@ from pathlib import Path
 from vlscore.core import LIMIT, FinishedRun, finished_run, require_same_images
 from vlscore.data import ColumnNames, StudyTable, checked_limit, is_missing, open_studies, read_rows
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation.scored import BASELINE, signatures_in
+from vlscore.evaluation.scored import BASELINE, no_evaluation, signatures_in
 from vlscore.metrics import Metric
 
 _TEXTS = {"reference", "candidate"}
@@ -139,10 +139,7 @@ def _opened(name: str, path: Path, columns: ColumnNames | None) -> Source:
         )
     run.check()
     if "metrics" not in run.key or "table_sha256" not in run.key:
-        raise InvalidTable(
-            f"{path / 'run.json'} is not that of `vlscore evaluate`: give the folder of a finished "
-            "evaluation, or a table"
-        )
+        raise no_evaluation(run)
     require_same_images(path)
     table = str(run.record["table"])
     if not Path(table).is_file():
