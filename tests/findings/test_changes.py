@@ -235,6 +235,15 @@ def said(report: str) -> list[tuple[str, str]]:
             [("tube", "resolved"), ("catheter", "resolved")],
         ),
         ("The ET tube has been withdrawn 2 cm.", []),
+        # What was hoped for, and what a finding was on an earlier image.
+        ("Far from improving, the pneumonia has spread.", [("pneumonia", "worse")]),
+        ("Edema, which was expected to be clearing, is stationary.", [("edema", "unchanged")]),
+        ("The heart, enlarged on the previous film, is normal.", []),
+        ("Granuloma, same now.", [("granuloma", "unchanged")]),
+        ("The mass is just as it was.", [("mass", "unchanged")]),
+        ("Effusion, same as the morning film.", [("pleural_effusion", "unchanged")]),
+        ("The mass is larger still.", [("mass", "worse")]),
+        ("No longer can we identify the effusion.", [("pleural_effusion", "resolved")]),
         # States that look like changes.
         ("Increased interstitial markings.", []),
         ("Increased right basilar atelectasis.", [("atelectasis", "worse")]),

@@ -222,6 +222,10 @@ def test_a_device_whose_end_is_not_seen_is_there(text):
         ("Right pneumothorax and an effusion on the other side.", "pleural_effusion", "left"),
         ("Next to the right heart border lies a mass.", "mass", "right"),
         ("Blunting of the left costophrenic angle: effusion or scar.", "pleural_effusion", "left"),
+        ("Density over the left fifth rib, possibly a fracture.", "fracture", "left"),
+        ("Right chest tube. Ipsilateral effusion.", "pleural_effusion", "right"),
+        ("Middle lobe pneumonia.", "pneumonia", "right"),
+        ("Opacities in each lower lobe.", "opacity", "bilateral"),
     ],
 )
 def test_the_side_stands_elsewhere(text, finding, side):
