@@ -21,6 +21,8 @@ from vlscore.text import BLANKS, BOX, BOX_SIGN, box_of
 _MARKS = re.compile(
     r"[:|=→\t?]|\s[-–—]>?\s|\(\s?[\w+-]{1,8}\s?\)|\S[^\S\n]{3,}\S|\.{3}|" + BOX_SIGN
 )
+# "1:2" is no label; "edema:0" is one.
+_RATIO = re.compile(r"\d(?!(?<=[01])(?![\d.:/]))")
 _TICKS = frozenset("xX✓✔☑☒■+")
 _DASHES, _MIDDLE_DASHES = frozenset("-–—=→?"), frozenset("-–—")
 _CLAUSE_ENDS = frozenset((",", ";", "."))
@@ -100,7 +102,9 @@ class _LayoutReader:
             return True
         if not words or len(words) > _LONGEST_LABEL or len(tokens) > _FARTHEST:
             return False
-        if any(map(self._is_of_clause, tokens)):
+        # "Is there a mass: no"
+        is_asked = tokens[0].form in self._lists["verbs_of_clauses"]
+        if any(map(self._is_of_clause, tokens[is_asked:])):
             return False
         return not must_name or not self._find(tokens).keys().isdisjoint(NAMING)
 
@@ -217,7 +221,7 @@ class _LayoutReader:
         cuts: list[_Cut] = []
         least = 0
         for at, token in enumerate(tokens):
-            if token.form != ":" or self._text[token.end : token.end + 1].isdecimal():
+            if token.form != ":" or _RATIO.match(self._text, token.end):
                 continue
             first = least
             if cuts or at > _FARTHEST or not self._is_label(tokens[first:at]):

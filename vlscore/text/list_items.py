@@ -24,8 +24,8 @@ _ANSWERS_LAST = re.compile(
 )
 # An answered question in front of another: "Edema? N  Effusion? Y", "edema=0 effusion=1".
 _ANSWERED = re.compile(
-    rf"[?=:][ \t]*(?:(?i:{any_of(WORDS.lines.answers)}|[01])\b|{BOX_SIGN})"
-    r"(?:[.,;][ \t]*|[ \t]+)(?:(?=[^\n?=.:]{1,60}[?=])|(?=[A-Z]\w+(?: \w+){0,3}:))"
+    rf"(?:[?=:]|\.{{3}})[ \t]*(?:(?i:{any_of(WORDS.lines.answers)}|[01])\b|{BOX_SIGN})"
+    r"(?:[.,;][ \t]*|[ \t]+)(?:(?=[^\n?=.:]{1,60}(?:[?=]|\.{3}))|(?=[A-Z]\w+(?: \w+){0,3}:))"
 )
 _OPENING_WORD = re.compile(r"[^\W\d_]+")
 _OPENING = re.compile(rf"(?:{any_of(WORDS.lines.stating)})\s+\S", re.IGNORECASE)
@@ -49,7 +49,7 @@ def list_cuts(text: str) -> list[int]:
         stop = end if end >= 0 else len(text)
         cuts += _divided_by_signs(text, start, stop)
         start = end + 1 or -1
-    if any(text.count(mark) > 1 for mark in "?=:"):
+    if any(text.count(mark) > 1 for mark in ("?", "=", ":", "...")):
         cuts += [match.end() for match in _ANSWERED.finditer(text)]
     if _NUMBERED.search(text) is not None:
         cuts += _numbered(text)

@@ -27,7 +27,7 @@ _STRING = re.compile(
 )
 # A pair in a list: ["edema", "absent"].
 _PAIR = re.compile(
-    rf"""(?<=[\[(])(\s*["'][^"'\n]{{1,60}}["']\s*),(?=\s*["'](?i:{_SHORT})["']\s*[\])])"""
+    rf"""(?<=[\[(])(\s*["'][^"'\n]{{1,60}}["']\s*),(?=\s*["']?(?i:{_SHORT})["']?\s*[\])])"""
 )
 _TOKEN = re.compile(r"""["'](?:##\w+|[.,])["']""")
 
@@ -54,7 +54,7 @@ def _unquoted(joint: str, match: re.Match[str]) -> str:
 _AROUND = re.compile(
     rf"(?<![^\W_])(?:{any_of(_KEYS.prefixes)})(?:_(?=[A-Za-z])|(?=[A-Z][a-z]))"
     r"|(?<=[:=])[ \t]*(?:!!\w+[ \t]+)?(?P<quote>[\"'])(?P<value>[^\"'\n]{1,80})(?P=quote)"
-    r"|!!\w+(?=\s)"
+    rf"|!!\w+(?=\s)|\b(?:{any_of(_KEYS.choices)})(?=\s?[:?=])"
 )
 
 
@@ -191,7 +191,7 @@ def may_have_records(text: str) -> bool:
 _TURN = re.compile(
     rf"(?:^|(?<=[\n.!?;|>]))(?P<asker>[\s*]*(?i:{any_of(_TURNS.asking)})[ \t]?\d*[ \t]?[:.)\]-]+"
     rf"[\s*\"]*)?(?P<question>[^?\n]{{1,160}}\?)(?P<answerer>[\s*\"|]*"
-    rf"(?i:{any_of(_TURNS.answering)})[ \t]?\d*[ \t]?[:.)\]-]+[\s*]*)"
+    rf"(?i:{any_of(_TURNS.answering)})[ \t]?\d*[ \t]?[:.)\]>-]+[\s*]*)"
 )
 
 

@@ -27,6 +27,7 @@ CHARACTERS = {
     **dict.fromkeys(map(ord, "⊕➕"), "✓"),
     **dict.fromkeys(map(ord, "⏐¦│┃∣ǀ"), "|"),
     ord("＋"): "+",
+    0x20E3: ".",
     **dict(zip(map(ord, _WIDE_SIGNS), ":;,..,!?()[]{}[]", strict=True)),
 }
 

@@ -63,6 +63,7 @@ class _Keys(NamedTuple):
     stating: tuple[str, ...]
     describing: tuple[str, ...]
     columns: frozenset[str]
+    choices: tuple[str, ...]
     prefixes: tuple[str, ...]
 
 

@@ -17,7 +17,7 @@ from vlscore.text.title_names import (
 )
 
 _BLANKS = rf"[ \t{JOINER}]*"
-_NUMBER = r"(?:(?:\(?\d{1,2}[.):]|[A-Za-z][.)]|\(?[ivxIVX]{1,4}[.)]|[-–—*•●▪◦·>+=])[ \t]*)*"
+_NUMBER = r"(?:(?:\(?\d{1,2}\u2060*[.):]|[A-Za-z][.)]|\(?[ivxIVX]{1,4}[.)]|[-–—*•●▪◦·>+=])[ \t]*)*"
 _SYMBOLS = r"(?:[\u2190-\u2bff\U0001f300-\U0001faff][ \t]*)*"
 # The tag of a DICOM attribute: "(0040,1002) Reason for ...".
 _TAG = r"(?:\([\dA-Fa-f]{4},[\dA-Fa-f]{4}\)[ \t]*)?"
@@ -44,7 +44,7 @@ _CAPITALS = re.compile(r"(?<=\s)(?<![A-Z,] )(?P<name>[A-Z][A-Z /&,]{3,40}):")
 _RATIO = re.compile(r"\d(?!\d?[.)])")
 _LONGEST = 70
 # Behind one of these a title may begin inside a line.
-_BREAKS = (*".!?:;|\t", "  ")
+_BREAKS = (*".!?:;|\t", "  ", "- ", "– ", "— ", "/ ")
 _SIGN = re.compile(r"[:\n\t–—=>)\]]|-[ \n]")
 # Wet reads and final reports have titles without a colon, too.
 _WET = re.compile(
