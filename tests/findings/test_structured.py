@@ -225,6 +225,13 @@ ANSWERED = [
     "Any pneumothorax? Not that I can see.\nAny effusion? One, on the left.\nAny edema? It is not.",
     "Q1. Pneumothorax? A1. Negative.\nQ2. Effusion? A2. Affirmative.\nQ3. Edema? A3. I see none.",
     "Pneumothorax --, effusion ++, edema --",
+    "pneumothorax:0,effusion:1,edema:0",
+    "Is a pneumothorax present: no\nIs an effusion present: yes\nIs edema present: no",
+    "Pneumothorax => ruled out · Effusion => confirmed, left · Edema => ruled out",
+    '{"entity": "Pneumothorax", "polarity": "negated"}\n'
+    '{"entity": "Effusion", "polarity": "affirmed"}\n{"entity": "Edema", "polarity": "negated"}',
+    "&lt;f&gt;Pneumothorax&lt;/f&gt;&lt;v&gt;no&lt;/v&gt;&lt;f&gt;Effusion&lt;/f&gt;&lt;v&gt;yes&lt;/v&gt;"
+    "&lt;f&gt;Edema&lt;/f&gt;&lt;v&gt;no&lt;/v&gt;",
     "Pneumothorax:NO Effusion:YES Edema:NO",
     "Pneumothorax: No Effusion: Yes Edema: No",
     "pneumothorax=False,effusion=True,edema=False",

@@ -5,7 +5,9 @@ import re
 from vlscore.text.tables import WORDS, any_of
 
 _GAP = r"[^\S\n]{0,3}"
-_YES, _NO = "✓✔✅☑☒■◼👍", "✗✘✖❌🚫👎"
+_YES, _NO, _EMPTY = "✓✔✅☑☒■◼👍", "✗✘✖❌🚫👎", "☐□▢◻"
+#: Signs that are boxes wherever they stand.
+SIGNS = _YES + _NO + _EMPTY
 _GROUPS = {
     "ticked": rf"[xX✓✔✅+]|(?<=\[)\*|(?i:{any_of(WORDS.lines.affirming)})",
     "no": rf"[-–—✗✘✖❌]|(?i:{any_of(WORDS.lines.refuting)})",
@@ -14,7 +16,7 @@ _GROUPS = {
 _INSIDE = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _GROUPS.items())
 #: A box or sign; a named group holds what ticks it, says no, or doubts. An empty box has none.
 BOX = re.compile(
-    rf"[\[(]{_GAP}(?:{_INSIDE})?{_GAP}[\])]|(?P<yes>[{_YES}])|(?P<cross>[{_NO}])|[☐□▢◻]"
+    rf"[\[(]{_GAP}(?:{_INSIDE})?{_GAP}[\])]|(?P<yes>[{_YES}])|(?P<cross>[{_NO}])|[{_EMPTY}]"
     r"|(?<=[^\W_] )(?:(?P<plus>\+{1,3})|(?P<dash>-{1,2}))(?=[^\S\n]*(?:[,;.]|/(?!-)|$))"
 )
 #: Pattern of a box, without groups.

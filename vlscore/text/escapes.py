@@ -25,7 +25,7 @@ _ESCAPE = re.compile(
     r"\\{1,4}(?:(?P<line>r\\{1,4}n|n|(?:r|f|v|par|line|newline|item)(?![a-z])|\.(?:br|sp|ce)\\|"
     r"X0[DAda](?:0[DAda])?\\|x0[adAD]|012|015|u000[aAdD]|u202[89])"
     r"|(?P<tab>t(?![a-z]))|u(?P<unicode>[0-9a-fA-F]{4}|\{[0-9a-fA-F]{2,6}\})"
-    r"|x(?P<byte>[0-9a-fA-F]{2})|(?P<hl7>[TFSREHN])\\|(?P<sign>[\"'/*#\-+.()\[\]!`>~|{}_&%$]))"
+    r"|x(?P<byte>[0-9a-fA-F]{2})|(?P<hl7>[TFSREHN])\\|(?P<sign>[\"'/*#\-+.()\[\]!`>~|{}_&%$;:,?=]))"
     r"|<?U\+(?P<point>[0-9a-fA-F]{4,5})>?"
 )
 _LATEX_LINE = re.compile(r"\\\\(?=\s|$|[A-Z][a-z])")

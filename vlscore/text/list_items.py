@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from vlscore.text.boxes import BOX_SIGN
+from vlscore.text.boxes import BOX_SIGN, SIGNS
 from vlscore.text.line_ends import SURE_BULLET
 from vlscore.text.stand_ins import JOINER
 from vlscore.text.tables import WORDS, any_of
@@ -18,6 +18,8 @@ _BETWEEN = re.compile(
 )
 # These may stand between two things that are denied together.
 _JOINTS = frozenset("-–—/+→")
+# Signs that stand between cells, or a label and its value, as well.
+_UNSURE = _JOINTS | frozenset("|\t *>=~" + SIGNS)
 _STOP = re.compile(r"[.;:]")
 _ANSWERS_LAST = re.compile(
     rf"\w[ \t]+(?i:{any_of((*WORDS.lines.affirming, *WORDS.lines.refuting))})[.,]?$"
@@ -74,7 +76,8 @@ def _divided_by_signs(text: str, start: int, end: int) -> Iterator[int]:
         begins = [start, *(behind for _, behind in found)]
         ends = [*(place for place, _ in found), end]
         parts = [text[a:b].strip() for a, b in zip(begins, ends, strict=True)]
-        if _are_statements(parts, sign in _JOINTS):
+        is_sure = sign not in _UNSURE and all(part[:1].isupper() for part in parts)
+        if is_sure or _are_statements(parts, sign in _JOINTS):
             yield from begins[1:]
             return
 

@@ -52,7 +52,8 @@ def _titled(match: re.Match[str]) -> str:
     if section_of_title(match["name"]) is None or not (begins_line or match["name"][0].isupper()):
         return match.group()
     width = len(match[1])
-    return f"{LINE}{BLANK * (width - 1)}{match['name']}:{BLANK * (width - 1)}"
+    title = f"{match['name'].rstrip('?')}:".ljust(len(match["name"]) + width)
+    return LINE + BLANK * (width - 1) + title
 
 
 def _unmarked(match: re.Match[str]) -> str:

@@ -23,6 +23,7 @@ _LABELLED = re.compile(r"\[([^\W\d_][^\[\]\n:=]{1,40}[:=][^\[\]\n]{1,40})\]")
 
 
 _ALL_KEYS = frozenset((*_KEYS.naming, *_KEYS.stating, *_KEYS.describing))
+_NAME = re.compile(r"(?:<|lt;)/?([\w:.-]{1,40})/?(?:>|&(?:amp;)*gt;)")
 # A tag that begins and one that ends.
 _PAIR = 2
 # The text of an element without others in it is the answer to its name, where it is short.
@@ -111,7 +112,7 @@ def _of_attributes(match: re.Match[str]) -> str | None:
 @lru_cache(4)
 def _tags(text: str) -> Counter[str]:
     """Return how often the name of each tag stands in a text, where it begins or ends."""
-    return Counter(name.lower() for name in re.findall(r"</?([\w:.-]{1,40})/?>", text))
+    return Counter(name.lower() for name in _NAME.findall(text))
 
 
 def _unbracketed(match: re.Match[str]) -> str:

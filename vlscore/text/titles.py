@@ -151,7 +151,7 @@ def _title(match: re.Match[str], on_line: bool, headings: Sequence[int] = ()) ->
     is_heading = match.start() in headings and section_of_label(words) is not None
     if not has_colon and not is_heading and not _stands_alone(match, words):
         return
-    section = section_of_title(words)
+    section = section_of_label(words) if is_heading else section_of_title(words)
     may_name_views = section is None or (section in _OF_VIEWS and " " in words)
     is_view = may_name_views and names_views(words)
     if is_view:
@@ -174,7 +174,7 @@ def _stands_alone(match: re.Match[str], words: str) -> bool:
     if not (are_views or is_sure_title(words) or (leads_on and section_of_title(words))):
         return False
     text, start = match.string, match.start()
-    if text[start : match.start("name")].strip(BLANKS):
+    if text[start : match.start("name")].strip(BLANKS) or (leads_on and words[0].isupper()):
         return True
     if match["end"].strip("-–—.") or text[match.end() : match.end() + 1] == "\t":
         return True
