@@ -35,8 +35,6 @@ def distinct_statements(
     Two of which one is there become one statement. One that a more exact one includes, or that is
     a sign of it, is merged into it.
     """
-    if len(own) < 2:
-        return own
     stated = own[:1]
     for new in own[1:]:
         old = stated[-1]
@@ -53,7 +51,7 @@ def distinct_statements(
     kept = dict(enumerate(stated))
     for number, one in enumerate(stated):
         for position, other in kept.items():
-            if position != number and _is_of(text, sentence, one, other, tables):
+            if _is_of(text, sentence, one, other, tables):
                 kept[position] = _merged(other, kept.pop(number))
                 break
     return list(kept.values())
@@ -69,10 +67,7 @@ def _is_alternative(
     if old.finding.span.overlaps(new.finding.span):  # "Tortuous or calcified aorta".
         between = around(old.finding.span, new.finding.span)
     words, joints = between.of(text), marks_in(sentence, between, "joint")
-    is_masked = _is_mask(joints, words)
-    if is_masked and (old.concept, new.concept) in tables.signs:
-        return False  # "Opacity XXXX atelectasis": the masked word interprets the sign.
-    joined = "or" in joints or is_masked or not words.strip("/")
+    joined = "or" in joints or not words.strip("/")
     listed = old.doubtful and new.doubtful and "comma" in joints
     return (joined or listed) and len(words) <= _LONGEST_BETWEEN and old.place.may_be(new.place)
 
@@ -127,7 +122,7 @@ def _is_explanation(
     """Return whether a doubted finding explains the one before: "nodules, possibly emboli"."""
     joints = marks_in(sentence, _between(sign, new), "joint")
     pair = sign.concept, new.concept
-    explains = pair in tables.confusable and pair not in tables.signs and new.size is None
+    explains = pair in tables.confusable and pair not in tables.signs
     return new.doubtful and explains and "sign" in joints and "with" not in joints
 
 
@@ -152,14 +147,14 @@ def refers_back(
     """
     sums_up, is_device = opens_with(sentence, "summary"), tables.concepts[new.concept].device
     is_placed = new.place.sides or new.place.levels.keys() - _OF_BONES
-    may_explain = (new.doubtful or sums_up) and not is_placed and new.size is None
+    may_explain = (new.doubtful or sums_up) and not is_placed
     for position, old in reversed([*enumerate(stated)] if may_explain else []):
         pair = old.concept, new.concept
         explains = pair[0] == pair[1] or pair in tables.signs or pair in tables.confusable
         if explains and (sums_up or old.finding.sentence == sentence.index - 1):
             stated[position] = explained(old, new)
             return True
-    if not (stated and is_device) or new.place.sides or opens_with(sentence, "another"):
+    if not (stated and is_device) or opens_with(sentence, "another"):
         return False
     last = stated[-1]
     is_near = last.finding.sentence >= sentence.index - 1
@@ -187,22 +182,18 @@ def split_like(report: ReportStatements, other: ReportStatements) -> ReportState
 
     "Both effusions have increased" may be right of one effusion and wrong of the other.
     """
-    apart = {(s.concept, *s.place.sides) for s in other.statements if len(s.place.sides) == 1}
+    apart = {(s.concept, *s.place.sides) for s in other.statements}
     stated: list[Statement] = []
     halves: list[Statement] = []
     for s in report.statements:
         if s.place.sides == BOTH_SIDES and all((s.concept, side) in apart for side in BOTH_SIDES):
-            levels = {family: own for family, own in s.place.levels.items() if family != GREATER}
-            places = (Place(frozenset((side,)), levels) for side in sorted(BOTH_SIDES))
+            places = (Place(frozenset((side,)), s.place.levels) for side in sorted(BOTH_SIDES))
             halves += [replace(s, place=place) for place in places]
         else:
             stated.append(s)
-    if not halves:
-        return report
     for half in halves:
         for position, one in enumerate(stated):
-            is_there = one.place.sides == half.place.sides and one.place.may_be(half.place)
-            if one.concept == half.concept and is_there and not _other_size(one, half):
+            if one.concept == half.concept and one.place.sides == half.place.sides:
                 stated[position] = replace(as_one(one, half), finding=one.finding)
                 break
         else:
