@@ -12,9 +12,7 @@ from vlscore.metrics.judge.judgement import ErrorItem
 from vlscore.metrics.judge.places import PlaceConflict
 from vlscore.metrics.judge.severities import (
     Severity,
-    count_conflict,
     extent_severity,
-    is_severe_and_sure,
     milder,
     place_severity,
 )
@@ -46,14 +44,8 @@ class PairErrors:
         else:
             yield from self._position(pair)
         worst = max(severity.level, self._case.severity(candidate).level)
-        if self._tables.concepts[reference.concept].device:
-            extent = 1 if count_conflict(candidate, reference) else None
-        else:
-            extent = extent_severity(candidate, reference, worst)
-            # A doubt without a degree ("cannot be excluded") is no large finding.
-            is_overstated = reference.doubtful and reference.rank() is None
-            if extent is None and is_overstated and is_severe_and_sure(candidate):
-                extent = worst
+        is_device = self._tables.concepts[reference.concept].device
+        extent = extent_severity(candidate, reference, worst, is_device)
         if extent is not None and (
             pair.named.how is not Naming.COARSER or pair.named.means_the_same
         ):
@@ -69,11 +61,6 @@ class PairErrors:
             return False
         there = is_said_there(pair.candidate, pair.reference, self._tables)
         return not there or pair.named.credit < COVERS
-
-    def _graver_by(self, pair: StatementPair) -> int:
-        """Return the steps by which the candidate's name is graver than the reference's."""
-        of = self._tables.concepts
-        return of[pair.candidate.concept].severity[1] - of[pair.reference.concept].severity[1]
 
     def _is_other_elsewhere(self, pair: StatementPair) -> bool:
         """Return whether the candidate has another name at another place: nearly another finding.
@@ -96,7 +83,9 @@ class PairErrors:
 
     def _name(self, pair: StatementPair, true: Severity) -> Iterable[ErrorItem]:
         """Find the error of another name; one that goes beyond is no milder than saying nothing."""
-        graver, own = self._graver_by(pair), self._case.severity(pair.candidate)
+        of, own = self._tables.concepts, self._case.severity(pair.candidate)
+        # Steps by which the candidate's name is graver.
+        graver = of[pair.candidate.concept].severity[1] - of[pair.reference.concept].severity[1]
         category = ErrorCategory.FALSE_FINDING
         if (
             graver == 0
@@ -126,8 +115,6 @@ class PairErrors:
 
     def _place(self, pair: StatementPair, severity: Severity, conflict: PlaceConflict) -> ErrorItem:
         level = place_severity(severity, conflict)
-        if self._is_other_elsewhere(pair):
-            level = severity.level
         reason = f"another {conflict} than in the reference ({severity.reason})"
         category = ErrorCategory.WRONG_LOCATION
         beyond = pair.candidate.place.sides - pair.reference.place.sides

@@ -80,22 +80,33 @@ def place_severity(severity: Severity, conflict: PlaceConflict) -> int:
     return _bounded(severity.level - less[conflict])
 
 
-def extent_severity(candidate: Statement, reference: Statement, worst: int) -> int | None:
-    """Return the severity of a wrong grade or size; None where they agree.
+def extent_severity(
+    candidate: Statement, reference: Statement, worst: int, is_device: bool = False
+) -> int | None:
+    """Return the severity of a wrong grade, size or number; None where they agree.
 
-    Args: worst: severity of missing the finding in its graver form.
+    Args:
+        worst: severity of missing the finding in its graver form.
+        is_device: whether the number alone counts, as of "two chest tubes".
     """
+    counts = _counts_of(candidate, reference)
+    if is_device:
+        # More may be those of both sides: "four drains, two on each side".
+        return 1 if len(set(counts)) > 1 and counts[1] <= _MOST_DEVICES else None
     if (ratio := _size_ratio(candidate, reference)) is not None:
         if ratio <= _SAME_SIZE:
             return None
         return _bounded(worst - 1 if ratio <= _FAR_SIZE else worst)
-    counts = _counts_of(candidate, reference)
     is_other_count = bool(counts) and counts[1] >= _OTHER_COUNT * counts[0]
     if is_other_count or _number_conflict(candidate, reference):
         return _bounded(worst - 1)
-    if DEGREE not in candidate.grades or DEGREE not in reference.grades:
+    stated, true = candidate.grades.get(DEGREE), reference.grades.get(DEGREE)
+    if stated is None:
         return None
-    stated, true = candidate.grades[DEGREE], reference.grades[DEGREE]
+    if true is None:
+        # A doubt without a degree ("cannot be excluded") is no large finding.
+        is_sure = reference.doubtful and not candidate.doubtful
+        return worst if is_sure and stated.rank >= _SEVERE else None
     if (stated.value in _DENSITIES) != (true.value in _DENSITIES):
         return None  # "hazy" is no degree
     apart = abs(stated.rank - true.rank)
@@ -104,24 +115,12 @@ def extent_severity(candidate: Statement, reference: Statement, worst: int) -> i
     return _bounded(worst if apart >= _FAR_GRADE else worst - 1)
 
 
-def is_severe_and_sure(statement: Statement) -> bool:
-    """Return whether a statement is of a severe or large finding, without a doubt."""
-    return not statement.doubtful and (statement.rank() or 0) >= _SEVERE
-
-
 def _size_ratio(candidate: Statement, reference: Statement) -> float | None:
     """Return how many times one size is the other; None unless both state one."""
     if candidate.size is None or reference.size is None:
         return None
     smaller, larger = sorted((candidate.size, reference.size))
     return larger / smaller if smaller > 0 else float("inf")
-
-
-def count_conflict(candidate: Statement, reference: Statement) -> bool:
-    """Return whether two statements count the same devices otherwise: "two chest tubes"."""
-    counts = _counts_of(candidate, reference)
-    # More may be those of both sides: "four drains, two on each side".
-    return len(set(counts)) > 1 and counts[1] <= _MOST_DEVICES
 
 
 def _counts_of(candidate: Statement, reference: Statement) -> list[int]:
