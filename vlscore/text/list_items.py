@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from vlscore.text.boxes import BOX_SIGN, SIGNS
 from vlscore.text.line_ends import SURE_BULLET
 from vlscore.text.stand_ins import JOINER
-from vlscore.text.tables import WORDS, any_of
+from vlscore.text.tables import ANSWERS, WORDS, any_of
 
 _SURE_BULLET = re.compile(rf"(?<=\S)[ \t]*{SURE_BULLET}")
 _CAPITALISED = re.compile(r"[A-Z][a-z]")
@@ -16,6 +16,9 @@ _BETWEEN = re.compile(
     r"[ \t]+(?P<sign>[^\w\s,.;:?!()\[\]{}'\"&%<=±×°])(?P=sign){0,2}[ \t]+"
     r"|[ \t]*(?P<bar>[|\\^¬])[ \t]*|(?P<tab>\t)[ \t]*|(?P<gap> )  +"
 )
+# Without one of these a text has no such sign.
+_RARE = re.compile(r"[^\w ,.;:?!()'\"\n\[\]{}&%<=±×°/-]")
+_COMMON = (" - ", " / ", "-- ", "// ", "   ")
 # These may stand between two things that are denied together.
 _JOINTS = frozenset("-–—/+→")
 # Signs that stand between cells, or a label and its value, as well.
@@ -26,7 +29,7 @@ _ANSWERS_LAST = re.compile(
 )
 # An answered question in front of another: "Edema? N  Effusion? Y", "edema=0 effusion=1".
 _ANSWERED = re.compile(
-    rf"(?:[?=:]|\.{{3}})[ \t]*(?:(?i:{any_of(WORDS.lines.answers)}|[01])\b|{BOX_SIGN})"
+    rf"[?=:.](?:(?<!\.)|(?<=\.{{3}}))[ \t]*(?:(?i:{any_of(ANSWERS)}|[01])\b|{BOX_SIGN})"
     r"(?:[.,;][ \t]*|[ \t]+)(?:(?=[^\n?=.:]{1,60}(?:[?=]|\.{3}))|(?=[A-Z]\w+(?: \w+){0,3}:))"
 )
 _OPENING_WORD = re.compile(r"[^\W\d_]+")
@@ -45,7 +48,8 @@ def list_cuts(text: str) -> list[int]:
     cuts = []
     if not text.isascii():
         cuts += [match.start() for match in _SURE_BULLET.finditer(text)]
-    start = 0 if _BETWEEN.search(text) is not None else -1
+    may_have_signs = _RARE.search(text) is not None or any(sign in text for sign in _COMMON)
+    start = 0 if may_have_signs else -1
     while start >= 0:
         end = text.find("\n", start)
         stop = end if end >= 0 else len(text)
@@ -103,7 +107,7 @@ def _dashed(text: str, leading: re.Match[str], end: int) -> Iterator[int]:
     """Yield the places of a bullet's sign between blanks, in the line that begins with it."""
     line = text[leading.end() : end]
     sign = re.escape(leading["sign"])
-    answers = any_of(WORDS.lines.answers)
+    answers = any_of(ANSWERS)
     # "- Effusion - none": the dash leads to an answer, not to another item.
     item = (
         rf"(?<=\S)[ \t]+{sign}[ \t]+(?!(?i:{answers})(?:[ \t]*(?:[.,;]|$)|[ \t]+{sign}))(?=(\w+))"

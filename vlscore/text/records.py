@@ -8,13 +8,13 @@ import re
 from functools import partial
 
 from vlscore.text.stand_ins import BLANK, LINE
-from vlscore.text.tables import WORDS, any_of
+from vlscore.text.tables import ANSWERS, WORDS, any_of
 from vlscore.text.title_names import section_of_title
 
 _KEYS, _TURNS = WORDS.keys, WORDS.turns
 _REFUTED = re.compile(rf"(?:{any_of(WORDS.lines.refuting)})\b|-|0(?:\.[0-4]|\b)", re.IGNORECASE)
 _DENYING = rf"(?:{any_of(WORDS.lines.denying)})(?![\w-]| \w)"
-_SHORT = rf"{_DENYING}|(?!(?:{any_of(WORDS.lines.denying)})\b)(?:{any_of(WORDS.lines.answers)})\b"
+_SHORT = rf"{_DENYING}|(?!(?:{any_of(WORDS.lines.denying)})\b)(?:{any_of(ANSWERS)})\b"
 
 # An object, or several strings, with signs between that part them.
 _OBJECT = re.compile(

@@ -15,7 +15,7 @@ from vlscore.text.line_ends import BULLET, SURE_BULLET, line_cuts
 from vlscore.text.list_items import list_cuts
 from vlscore.text.plain import plain_text
 from vlscore.text.stand_ins import BLANKS, INVISIBLE, JOINER
-from vlscore.text.tables import WORDS, any_of
+from vlscore.text.tables import ANSWERS, WORDS, any_of
 from vlscore.text.titles import titles_of
 
 _CAPITALISED = re.compile(r"[A-Z][a-z]|A ")
@@ -42,7 +42,7 @@ _BOXED = re.compile(rf"\s*+(?:{BULLET}\s++)?{BOX_SIGN}")
 _NEXT_BOX = re.compile(rf"\s(?={BOX_SIGN})")
 _BLANK = re.compile(r"[ \t\r]*(?:\n|$)")
 # A short answer to a question ("Effusion? None."), which ends no sentence.
-_ANSWERS = any_of(WORDS.lines.answers)
+_ANSWERS = any_of(ANSWERS)
 _ANSWER = re.compile(
     rf"[ \t{JOINER}]*(?:[-–—=>→:]+[ \t{JOINER}]*)?(?:{BOX_SIGN}"
     rf"|(?i:{_ANSWERS}|{any_of(WORDS.lines.denying)})(?=[ \t]*(?:[.,;\n]|$))"

@@ -96,6 +96,13 @@ def _read_words() -> _TextTables:
 
 
 WORDS = _read_words()
+#: All short answers.
+ANSWERS = (
+    *WORDS.lines.answers,
+    *WORDS.lines.affirming,
+    *WORDS.lines.refuting,
+    *WORDS.lines.doubting,
+)
 
 
 def any_of(words: Iterable[str]) -> str:
