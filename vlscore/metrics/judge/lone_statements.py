@@ -121,7 +121,7 @@ class LoneStatements:
         named = [n.how for n in names]
         if Naming.COARSER in named or any(n.means_the_same for n in names):
             return None
-        if not gone and is_implied(statement, reference, tables, Place.adds_nothing_to):
+        if is_implied(statement, reference, tables, Place.adds_nothing_to):
             return None
         if is_said_of_part(statement, self._candidate, reference, tables):
             return None
