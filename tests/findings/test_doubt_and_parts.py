@@ -112,6 +112,12 @@ def test_a_denied_part_leaves_its_finding(text, finding):
     assert polarities(text)[finding] == "p"
 
 
+@pytest.mark.parametrize("first", ["Effusion unchanged", "Effusion stable", "Drain in place"])
+@pytest.mark.parametrize("behind", ["not seen", "is no longer visible", "absent", "is excluded"])
+def test_a_denial_behind_the_next_finding_is_of_that_alone(first, behind):
+    assert list(polarities(f"{first}, pneumothorax {behind}.").values()) == ["p", "n"]
+
+
 @pytest.mark.parametrize(
     ("text", "finding"),
     [

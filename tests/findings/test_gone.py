@@ -21,7 +21,8 @@ GONE = (
 OUT = (
     "has been removed", "is out", "was removed yesterday", "has been taken out", "is gone",
     "is no longer in place", "is not in place any more", "is no longer in situ", "has come out",
-    "has been pulled", "was pulled overnight", "is no longer there", "removed since the last film",
+    "has been pulled", "was pulled overnight", "is no longer there", "pulled", "withdrawn",
+    "removed since the last film",
 )  # fmt: skip
 
 
