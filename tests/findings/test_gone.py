@@ -84,6 +84,9 @@ def test_the_former_and_the_latter_are_told_apart(text, air, effusion):
     [
         "The effusion has not yet resolved.",
         "The effusion has partly resolved.",
+        "Effusion on both sides, partly resolved.",
+        "Slight interval clearing of the effusion.",
+        "Effusion almost completely absorbed.",
         "Most of the effusion has drained away.",
         "Almost no effusion remains.",
         "The effusion has cleared on the right but persists on the left.",
