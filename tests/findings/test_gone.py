@@ -102,6 +102,11 @@ def test_what_remains_in_part_is_there(text):
     assert chexpert_labels(text)[EFFUSION] == 1
 
 
+@pytest.mark.parametrize("text", ["The tube has been slightly withdrawn.", "Drain partly pulled."])
+def test_a_device_that_was_moved_back_is_there(text):
+    assert chexpert_labels(text)[DEVICES] == 1
+
+
 def test_what_is_found_by_its_absence_is_there():
     [finding] = extract("The left breast has been removed.").findings
     assert (finding.observation, str(finding.polarity)) == ("mastectomy", "positive")
