@@ -20,8 +20,8 @@ from vlscore.evaluation import (
 from vlscore.metrics import Scorer
 
 WITH = "INDICATION: Cough. FINDINGS: Clear lungs. IMPRESSION: Normal."
-# "CHEST:" is a title of findings; "Note 3:" is none.
-REFERENCES = [WITH, "Clear lungs.", "findings: Edema.", "CHEST: Clear.", "Note 3: clear."]
+# "CHEST:" is a title of findings; "Level 3:" is none.
+REFERENCES = [WITH, "Clear lungs.", "findings: Edema.", "CHEST: Clear.", "Level 3: clear."]
 
 
 @pytest.fixture

@@ -28,6 +28,10 @@ _NOT_READINGS = {
 }
 
 
+#: The opening bracket of each closing one.
+_OPENING = {"}": "{", "]": "[", ")": "("}
+
+
 @dataclass(frozen=True)
 class Section:
     """One section; `text` is report[start:end], without its title."""
@@ -116,8 +120,12 @@ def _begins_section(title: Title, current: str) -> bool:
 
 
 def _section(name: str, report: str, start: int, end: int) -> Section:
-    """Return the section without blanks and marks around it."""
+    """Return the section without blanks and marks around it, but for the end of its brackets."""
     text = plain_text(report).text[start:end]
     start += len(text) - len(text.lstrip(BLANKS))
     end = max(start, end - (len(text) - len(text.rstrip(BLANKS))))
+    while opening := _OPENING.get(report[end : end + 1]):
+        if report.count(opening, start, end) <= report.count(report[end], start, end):
+            break
+        end += 1
     return Section(name, report[start:end], start, end)
