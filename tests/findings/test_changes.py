@@ -240,6 +240,10 @@ def said(report: str) -> list[tuple[str, str]]:
         ("Edema, which was expected to be clearing, is stationary.", [("edema", "unchanged")]),
         ("The heart, enlarged on the previous film, is normal.", []),
         ("Granuloma, same now.", [("granuloma", "unchanged")]),
+        (
+            "Collapse of the left lung has re-expanded.",
+            [("atelectasis", "resolved"), ("opacity", "resolved")],
+        ),
         ("The mass is just as it was.", [("mass", "unchanged")]),
         ("Effusion, same as the morning film.", [("pleural_effusion", "unchanged")]),
         ("The mass is larger still.", [("mass", "worse")]),

@@ -178,7 +178,14 @@ class _Linker:
     def _states_finding(self, modifier: Modifier) -> bool:
         """Return whether a change is the finding: "heart size is mildly increased"."""
         return modifier.is_change and any(
-            m.cue_first < modifier.last and modifier.first < m.cue_last for m in self._mentions
+            m.cue_first < modifier.last
+            and modifier.first < m.cue_last
+            # "Collapse of the left lung has re-expanded": that is of the collapse.
+            and not (
+                m.normal
+                and any(not d.normal and d.first <= m.first < d.last for d in self._mentions)
+            )
+            for m in self._mentions
         )
 
     def _speaks_of_other(self, modifier: Modifier) -> bool:
