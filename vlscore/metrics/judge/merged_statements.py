@@ -232,7 +232,6 @@ def as_one(old: Statement, new: Statement) -> Statement:
     grades = (*second.grades.items(), *first.grades.items())
     return replace(
         _merged(first, second),
-        place=first.place.joined(second.place),
         grades=dict(sorted(grades, key=lambda each: each[1].rank)),
         size=max(old.size or 0, new.size or 0) or None,
         position=max(old.position, new.position, key=_badness_of),
@@ -250,7 +249,7 @@ def _merged(old: Statement, new: Statement) -> Statement:
     return replace(
         old,
         quoted=around(old.quoted, new.quoted) if old.line == new.line else old.quoted,
-        place=old.place.with_missing(new.place),
+        place=old.place.joined(new.place),
         grades={**new.grades, **old.grades},
         size=new.size if old.size is None else old.size,
         change=max(old.change, new.change, key=_weight_of),

@@ -85,12 +85,8 @@ class Place(NamedTuple):
             not own.isdisjoint(other.levels.get(family, ())) for family, own in self.levels.items()
         )
 
-    def with_missing(self, other: "Place") -> "Place":
-        """Return the place; sides and levels that it does not name are those of the other."""
-        return Place(self.sides or other.sides, self.levels or other.levels)
-
     def joined(self, other: "Place") -> "Place":
-        """Return the place with the levels of both."""
+        """Return the place with the levels of both; sides that it does not name are the other's."""
         levels = {
             family: self.levels.get(family, frozenset()) | other.levels.get(family, frozenset())
             for family in (*self.levels, *other.levels)

@@ -47,7 +47,7 @@ def split_by_place(
     if not said[-1][0].sides:  # "The right lower lobe, now also the middle lobe"
         whole = Place(whole.sides or said[0][0].sides, whole.levels)
     parts = (
-        _of_place(statement, sentence, place.with_missing(whole), [*own, *shared], tables)
+        _of_place(statement, sentence, place.joined(whole), [*own, *shared], tables)
         for place, own in said
     )
     return [each for each in parts if not has_resolved(each.change)]
