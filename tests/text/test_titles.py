@@ -119,7 +119,9 @@ def test_a_title_of_views_has_no_other_words():
     assert not names_views("Views of the pneumonia")
 
 
-@pytest.mark.parametrize("title", ["Chest wall", "Heart", "LUNGS", "Lines and tubes", "Left base"])
+@pytest.mark.parametrize(
+    "title", ["Chest wall", "Heart", "LUNGS", "Lines and tubes", "Left base", "Problem", "Warning"]
+)
 def test_parts_of_the_chest_begin_no_section(title):
     assert section_of_title(title) is None
     report = f"FINDINGS:\n{title}: Clear.\nEffusion: none."

@@ -10,6 +10,7 @@ class _Titles(NamedTuple):
     whole: Mapping[str, str]
     neutral: frozenset[str]
     sure: frozenset[str]
+    not_alone: frozenset[str]
     in_capitals: frozenset[str]
     always: frozenset[str]
     first_reading: tuple[str, ...]

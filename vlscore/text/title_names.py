@@ -60,7 +60,8 @@ def _read_title(title: str) -> tuple[frozenset[str], bool, str | None]:
     words = [_spelt(word.lower()) for word in _LETTERS.findall(title)]
     if len(lowered) > _LONGEST or len(words) > _MOST_WORDS or _STOP.search(lowered):
         return frozenset(), False, None
-    naming = frozenset(word for word in words if word in _SECTION_OF)
+    alone = WORDS.titles.not_alone if len(words) == 1 else ()
+    naming = frozenset(word for word in words if word in _SECTION_OF and word not in alone)
     is_all = all(word in naming or word in WORDS.titles.neutral for word in words)
     if (whole := WORDS.titles.whole.get(lowered)) is not None:
         return frozenset((lowered,)), True, whole
