@@ -225,6 +225,8 @@ ANSWERED = [
     "Any pneumothorax? Not that I can see.\nAny effusion? One, on the left.\nAny edema? It is not.",
     "Q1. Pneumothorax? A1. Negative.\nQ2. Effusion? A2. Affirmative.\nQ3. Edema? A3. I see none.",
     "Pneumothorax --, effusion ++, edema --",
+    "-pneumothorax, +effusion, -edema",
+    "Heart normal, -pneumothorax, +effusion, -edema",
     "pneumothorax:0,effusion:1,edema:0",
     "Is a pneumothorax present: no\nIs an effusion present: yes\nIs edema present: no",
     "Pneumothorax => ruled out · Effusion => confirmed, left · Edema => ruled out",

@@ -96,7 +96,7 @@ DIVIDED = {
     "w / o shift": "w/o shift", "r / o pna": "r/o pna", "s / p cabg": "s/p cabg",
     "c / w edema": "c/w edema", "w / effusion": "w/ effusion", "and / or mass": "and/or mass",
     "cardio ##megaly": "cardiomegaly", "cardio@@ megaly": "cardiomegaly", "▁no▁mass": "no mass",
-    "w / out shift": "without shift",
+    "w / out shift": "without shift", "+ / - shift": "+/- shift",
     "hyper @-@ inflated lung": "hyper-inflated lung",
 }  # fmt: skip
 

@@ -15,8 +15,8 @@ CASES = {
         ["Seen by Dr. Smith at 9:15 a.m. today.", "No change."],
     ),
     "tokenised lower case": (
-        "no pleural effusion . heart size normal .",
-        ["no pleural effusion .", "heart size normal ."],
+        "no pleural effusion . heart size normal . scar vs . mass .",
+        ["no pleural effusion .", "heart size normal .", "scar vs . mass ."],
     ),
     "numbered lines": (
         "1. Lungs are clear.\n2. Nodule in the right\nupper lobe.\n10.No acute disease",

@@ -136,7 +136,9 @@ class _LayoutReader:
                 if "mention" in found and not ("trigger" in found or "normal" in found):
                     parts.append([Token(self._stands_for[said], *box.span()), *words])
         if listed or not stated:
-            return parts
+            # "Lungs clear, -ptx"
+            ended = before[-1:] and before[-1].form in _CLAUSE_ENDS and not listed
+            return [before[:-1], *parts] if ended else parts
         if self._is_label(before, must_name=True) and before[-1].form != ":":
             before = [*before, Token(":", *boxes[0].span())]
         return [*self.labelled([*before, *stated])[0], *parts]

@@ -54,7 +54,7 @@ def with_whole_words(text: str) -> str:
     if "\ufffd" in text or "''" in text or "?" in text:
         text = _LOST.sub(lambda match: "'" + JOINER * (len(match.group()) - 1), text)
     if " /" in text or "/ " in text:
-        text = _SHORT.sub(joined, text)
+        text = _SHORT.sub(joined, text).replace("+ / -", f"+{JOINER}/{JOINER}-")
     if _DIVIDED_NUMBER.search(text) is not None:
         text = _DECIMAL.sub(_decimal, text)
     if " ." in text:

@@ -50,6 +50,9 @@ _LATEX_TITLE = re.compile(
 _LATEX_WORDS = re.compile(r"\\(?:text|emph|under|over|math)[a-z]*\{([^{}\n]*)\}")
 _PIECE = re.compile(r"(?<=[^\W_]) +##(?=[^\W_])|(?<=[^\W_])@@ (?=[^\W_])")
 _SEVERAL = 2
+# Signs of yes and no that stick to names: "-ptx, +effusion".
+_STUCK = re.compile(r"(?:^|(?<=[\s(]))(?:(?P<plus>\+)|-)(?=[A-Za-z]{3})")
+_STUCK_IN_LIST = re.compile(r"[,;:][ \t]*[-+](?=[A-Za-z]{3})")
 _MOSES = re.compile(r" @([-,./])@ ")
 _TREEBANK = re.compile(r"-([LR])[RSC]B-", re.IGNORECASE)
 
@@ -81,6 +84,18 @@ def _without_dictated(text: str) -> str:
     if found < _SEVERAL and "." in text:
         return text
     return _DICTATED.sub(lambda m: line_end(m) if m["stop"] else ",".ljust(len(m[0])), text)
+
+
+def _with_signs(text: str) -> str:
+    """Return the text with signs of yes and no for "+" and "-" before names, which are no bullets.
+
+    >>> _with_signs("+edema -effusion"), _with_signs("-edema\\n-effusion").split()
+    ('✓edema ✗effusion', ['-edema', '-effusion'])
+    """
+    plus = [bool(match["plus"]) for match in _STUCK.finditer(text)]
+    if (all(plus) or not any(plus)) and _STUCK_IN_LIST.search(text) is None:
+        return text
+    return _STUCK.sub(lambda match: "✓" if match["plus"] else "✗", text)
 
 
 def _without_pieces(text: str) -> str:
@@ -135,6 +150,7 @@ STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("&",), partial(_ENTITY.sub, _entity)),
     (("##", "@", "B-", "b-"), _without_pieces),
     (DICTATED, _without_dictated),
+    (("+", ", -", "; -", ": -"), _with_signs),
     (("_", "!!", "has", "is", "'", '"'), with_bare_names),
     ((":", "="), without_keys),
     (("?",), without_turns),

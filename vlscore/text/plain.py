@@ -73,7 +73,7 @@ def has_marks(report: str, start: int, end: int) -> bool:
 
 
 # Without one of these a report has no marks.
-_ODD = re.compile(r"[\r\x0b\x0c\x1c-\x1f\0&<\\%^~|#@*_`\]}=]")
+_ODD = re.compile(r"[\r\x0b\x0c\x1c-\x1f\0&<\\%^~|#@*_`\]}=+]")
 _ODD_SIGNS = (
     '","',
     '", ',
@@ -89,6 +89,8 @@ _ODD_SIGNS = (
     "!!",
     ":::",
     "/no",
+    ", -",
+    ": -",
     ": '",
     ': "',
     *DICTATED,

@@ -35,7 +35,7 @@ _SHORT_FORMS = frozenset(word for words in WORDS.abbreviations for word in words
 _LONGEST_SHORT = 9
 # The number or bullet of a list item, at the beginning of a line or of a sentence.
 _NUMBER = re.compile(
-    rf"[\s{JOINER}]*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{BULLET}(?=[\s{JOINER}])"
+    rf"[\s{JOINER}]*(?:\(?Q?\d{{1,2}}[.)](?=\s|[A-Za-z])|{BULLET}(?=[\s{JOINER}])(?!{JOINER}/)"
     rf"|{SURE_BULLET}(?=\w|\s)|\(?(?:[a-h]|i{{1,3}}|iv|vi{{0,3}})\)(?=\s)|#\d{{1,2}}[:.)]?(?=\s))[\s{JOINER}]*"
 )
 _BOXED = re.compile(rf"\s*+(?:{BULLET}\s++)?{BOX_SIGN}")
@@ -176,7 +176,7 @@ def _ends_sentence(text: str, begin: int, stop: re.Match[str], end: int) -> bool
 
 def _word_before(text: str, begin: int, place: int) -> str:
     """Return the word that ends at a place, in lower case; "" behind a blank."""
-    words = text[max(begin, place - 40) : place]
+    words = text[max(begin, place - 40) : place].replace(JOINER, "")
     if not words or words[-1].isspace():
         return ""
     word = words.split()[-1]
