@@ -139,23 +139,8 @@ class _Linker:
                 self._tokens[modifier.last - 1].form in self._lexicon.lists["of"]
             )
             ahead = has_object and position < len(splits) and first >= self._ends[position]
-            own[self._with_amount(position + ahead, modifier)].append(modifier)
+            own[position + ahead].append(modifier)
         return own
-
-    def _with_amount(self, group: int, modifier: Modifier) -> int:
-        """Return the group that a modifier qualifies: of tubes there is not more or less.
-
-        "Pneumoperitoneum after recent PEG, *increased*."
-        """
-        forms = [t.form for t in self._tokens[modifier.first : modifier.last]]
-        if modifier.is_change and not self._lexicon.lists["amounts"].isdisjoint(forms):
-            while group and self._is_device(group):
-                group -= 1
-        return group
-
-    def _is_device(self, group: int) -> bool:
-        names = (self._mentions[index].observation for index in self._groups[group])
-        return all(self._lexicon.observations[name].chexpert == "Support Devices" for name in names)
 
     def _other_clause(self) -> int:
         """Return the token from which the words are of a part of the chest without a finding.

@@ -151,7 +151,6 @@ SAME = [
         "Improvement in the left opacity and in the right effusion.",
         "Left opacity has improved. Right effusion has improved.",
     ),
-    ("Pneumoperitoneum after recent PEG, increased.", "Increased pneumoperitoneum after PEG."),
     (
         "ETT 5.5 cm above the carina; could be advanced.",
         "Endotracheal tube 5.5 cm above the carina, which might be advanced.",
