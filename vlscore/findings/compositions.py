@@ -191,7 +191,9 @@ class PatternMatcher:
     ) -> None:
         self._forms = [token.form for token in tokens]
         self._layers, self._lists = layers, lists
+        self._words_said = frozenset(self._forms)
         self._known: dict[str, list[Run]] = {}
+        self._known_of_several: dict[tuple[str, ...], list[Run]] = {}
 
     def fitting(self, table: Mapping[str, Sequence[PatternRule]]) -> Iterator[Composed]:
         """Find the first rule of a table that fits each head."""
@@ -201,7 +203,7 @@ class PatternMatcher:
             possible = [
                 rule
                 for rule in rules
-                if self._layers.keys() >= rule.layers and not any(map(self._is_without, rule.words))
+                if not any(map(self._is_without, rule.words)) and self._layers.keys() >= rule.layers
             ]
             for head in self._heads(name) if possible else ():
                 for rule in possible:
@@ -293,10 +295,14 @@ class PatternMatcher:
     def _separated(self, barrier: Sequence[str], first: int, last: int) -> bool:
         return any(first <= at < last for name in barrier for at, _ in self._named(name))
 
-    def _runs(self, names: Sequence[str]) -> list[Run]:
+    def _runs(self, names: tuple[str, ...]) -> list[Run]:
         if len(names) == 1:
             return self._named(names[0])
-        return sorted(run for name in names for run in self._named(name))
+        runs = self._known_of_several.get(names)
+        if runs is None:
+            runs = sorted([run for name in names for run in self._named(name)])
+            self._known_of_several[names] = runs
+        return runs
 
     def _named(self, name: str) -> list[Run]:
         runs = self._known.get(name)
@@ -324,7 +330,7 @@ class PatternMatcher:
 
     def _is_without(self, name: str) -> bool:
         """Return whether a sentence has no word of a list, or of words."""
-        return self._words(name).isdisjoint(self._forms)
+        return self._words(name).isdisjoint(self._words_said)
 
     def _words(self, name: str) -> frozenset[str]:
         return _quoted(name) if name[0] == "'" else self._lists[name]
