@@ -244,5 +244,16 @@ def test_the_side_stands_elsewhere(text, finding, side):
     assert [str(f.side) for f in extract(text) if f.observation == finding] == [side]
 
 
+@pytest.mark.parametrize("sign", [".", ";"])
+@pytest.mark.parametrize("one", ["A smaller one", "Another one", "Tiny one", "There is one"])
+@pytest.mark.parametrize("where", ["on the left", "in the left upper lobe", "opposite"])
+def test_a_finding_that_is_taken_up_has_its_own_side(sign, one, where):
+    found = extract(f"Right apical nodule{sign} {one} {where}.")
+    assert [(f.observation, str(f.side)) for f in found] == [
+        ("nodule", "right"),
+        ("nodule", "left"),
+    ]
+
+
 def test_air_and_fluid_are_two_findings():
     assert polarities("Right hydropneumothorax.") == {"pleural_effusion": "p", "pneumothorax": "p"}

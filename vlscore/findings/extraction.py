@@ -66,6 +66,8 @@ def _deny_gone(sentences: list[Sentence], comparisons: Sequence[Comparison]) -> 
 # Characters of a remark about what stands before it, and layers of words that compare.
 _LONGEST_REMARK = 60
 _COMPARING = WORDS_OF_CHANGE - {"time", "unseen"}
+_OPENINGS = frozenset(("opening", "pattern"))
+_JOINTS = frozenset((".", ";"))
 # Characters that contain a sentence's first words, which may refer to the previous sentence.
 _OPENING = 40
 
@@ -143,17 +145,20 @@ def _statements(report: str, read: str, lexicon: Lexicon) -> tuple[list[tuple[in
     """Return where sentences begin and end, and how the report is read then.
 
     A sentence with "so too the drain" goes on, and so does an answer for one side with a semicolon:
-    "Effusion, right: none; left: small". Before a remark ("Effusion; smaller") a comma is read.
+    "Effusion, right: none; left: small". Before a remark ("Effusion; smaller"), and before what
+    takes up a finding ("Right effusion. Smaller one on the left"), a comma is read.
     """
     statements: list[tuple[int, int]] = []
     joints: list[int] = []
     for words, start, stop in split_sentences(report):
         label, colon, _ = words.partition(":")
         is_of_side = colon and label.strip().lower() in lexicon.lists["sides"]
-        semicolon = statements[-1][1] - 1 if statements else 0
-        is_part = statements and read[semicolon] == ";"
-        if is_part and _is_remark(read[start:stop], lexicon):
-            joints.append(semicolon)
+        sign = statements[-1][1] - 1 if statements else 0
+        is_part = statements and read[sign] == ";"
+        if (is_part and _is_remark(read[start:stop], lexicon)) or (
+            statements and read[sign] in _JOINTS and _takes_up(read[start:stop], lexicon)
+        ):
+            joints.append(sign)
             start = statements.pop()[0]
         elif (is_part and is_of_side) or (
             statements and _opens_with(read[start:stop], lexicon.lists["continuing"])
@@ -174,11 +179,20 @@ def _is_remark(words: str, lexicon: Lexicon) -> bool:
         return False
     tokens = lexicon.tokenize(words)
     found = lexicon.trie.find(tokens)
-    patterns = (m.entry for layer in ("opening", "pattern") for m in found.get(layer, ()))
+    patterns = (m.entry for layer in _OPENINGS for m in found.get(layer, ()))
     if not NAMING.isdisjoint(found) or any(p.category is Category.RECOMMENDATION for p in patterns):
         return False
     denies = tokens[:1] and tokens[0].form in lexicon.lists["answers_no"]
     return bool(denies) or not _COMPARING.isdisjoint(found)
+
+
+def _takes_up(words: str, lexicon: Lexicon) -> bool:
+    """Return whether words take up a finding and say where: "a smaller one on the left"."""
+    opening = words[:_OPENING].lower().split(None, 3)[1:3]
+    if lexicon.lists["taking_up"].isdisjoint(opening):
+        return False
+    found = lexicon.trie.find(lexicon.tokenize(words))
+    return "mention" not in found and "place" in found and _OPENINGS.isdisjoint(found)
 
 
 def _opens_with(words: str, openings: frozenset[str]) -> bool:
