@@ -28,10 +28,6 @@ _NOT_READINGS = {
 }
 
 
-#: The opening bracket of each closing one.
-_OPENING = {"}": "{", "]": "[", ")": "("}
-
-
 @dataclass(frozen=True)
 class Section:
     """One section; `text` is report[start:end], without its title."""
@@ -120,12 +116,8 @@ def _begins_section(title: Title, current: str) -> bool:
 
 
 def _section(name: str, report: str, start: int, end: int) -> Section:
-    """Return the section without blanks and marks around it, but for the end of its brackets."""
+    """Return the section without blanks and marks around it."""
     text = plain_text(report).text[start:end]
     start += len(text) - len(text.lstrip(BLANKS))
     end = max(start, end - (len(text) - len(text.rstrip(BLANKS))))
-    while opening := _OPENING.get(report[end : end + 1]):
-        if report.count(opening, start, end) <= report.count(report[end], start, end):
-            break
-        end += 1
     return Section(name, report[start:end], start, end)
