@@ -64,8 +64,9 @@ def divide(
         if not boxes or box_of(box) is None or text[boxes[-1].end() : box.start()].strip(BLANKS):
             boxes.append(box)
     # One dash at the end parts statements, and is no sign.
-    if len(boxes) == 1 and boxes[0]["dash"]:
-        boxes = []
+    if len(boxes) == 1 and boxes[0]["dash"] and not text[boxes[0].end() :].strip(BLANKS):
+        tokens = [token for token in tokens if token.start < boxes[0].start()]
+        return divide(text[: boxes[0].start()], tokens, lexicon, columns)
     if boxes and "|" not in text:
         return Layout.CHECKBOX, reader.boxed(boxes)
     if (row := reader.row(cells_of(text), columns)) is not None:

@@ -13,7 +13,7 @@ _CAPITALISED = re.compile(r"[A-Z][a-z]")
 _LEADING = re.compile(rf"[ \t{JOINER}]*(?P<sign>[-–—*+>])[ \t]")
 # Signs between statements, most of them between blanks; a label and its value have them, too.
 _BETWEEN = re.compile(
-    r"[ \t]+(?P<sign>[^\w\s,.;:?!()\[\]{}'\"&%<=±×°])(?P=sign){0,2}[ \t]+"
+    r"[ \t]+(?P<sign>[^\w\s,.;:?!()\[\]{}'\"&%<=±×°@])(?P=sign){0,2}[ \t]+|[ \t]+(?P<at>@)@[ \t]+"
     r"|[ \t]*(?P<bar>[|\\^¬])[ \t]*|(?P<tab>\t)[ \t]*|(?P<gap> )  +"
 )
 # Without one of these a text has no such sign.
@@ -30,7 +30,7 @@ _ANSWERS_LAST = re.compile(
 # An answered question in front of another: "Edema? N  Effusion? Y", "edema=0 effusion=1".
 _ANSWERED = re.compile(
     rf"[?=:.](?:(?<!\.)|(?<=\.{{3}}))[ \t]*(?:(?i:{any_of(ANSWERS)}|[01])\b|{BOX_SIGN})"
-    r"(?:[.,;][ \t]*|[ \t]+)(?:(?=[^\n?=.:]{1,60}(?:[?=]|\.{3}))|(?=[A-Z]\w+(?: \w+){0,3}:))"
+    r"(?:[.,;][ \t]*|[ \t]+)(?:(?=[^\n?=.:]{1,60}[?=])|(?=[A-Z]\w+(?: \w+){0,3}(?::|\.{3})))"
 )
 _OPENING_WORD = re.compile(r"[^\W\d_]+")
 _OPENING = re.compile(rf"(?:{any_of(WORDS.lines.stating)})\s+\S", re.IGNORECASE)

@@ -53,7 +53,8 @@ _YES_OR_NO = re.compile(
 )
 _LONGEST_QUESTION = 60
 # A question mark before a word, which it doubts ("opacity ?pneumonia"); it ends no sentence.
-_DOUBTED = re.compile(rf"(?<![^\s(,/])\?(?=\s?(?!(?:{_ANSWERS})\b)[a-z])", re.IGNORECASE)
+_YES, _NO = any_of(WORDS.lines.affirming), any_of(WORDS.lines.refuting)
+_DOUBTED = re.compile(rf"(?<![^\s(,/])\?(?=\s?(?!(?:{_YES}|{_NO})\b)[a-z])", re.IGNORECASE)
 # What such a question mark is read as; a trigger of context.toml.
 _DOUBT = "¿"
 # More dots than these lead from a label to its value ("Effusion ..... none").
