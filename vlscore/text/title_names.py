@@ -58,7 +58,11 @@ def _read_title(title: str) -> tuple[frozenset[str], bool, str | None]:
     """
     lowered = " ".join(title.lower().split())
     words = [_spelt(word.lower()) for word in _LETTERS.findall(title)]
-    if len(lowered) > _LONGEST or len(words) > _MOST_WORDS or _STOP.search(lowered):
+    # "As in the preliminary report: ..." is a sentence.
+    is_sentence = _STOP.search(lowered) is not None or not WORDS.lines.unfinished.isdisjoint(
+        words[:1]
+    )
+    if is_sentence or len(lowered) > _LONGEST or len(words) > _MOST_WORDS:
         return frozenset(), False, None
     alone = WORDS.titles.not_alone if len(words) == 1 else ()
     naming = frozenset(word for word in words if word in _SECTION_OF and word not in alone)
