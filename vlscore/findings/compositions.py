@@ -224,8 +224,10 @@ class PatternMatcher:
             return None
         barrier = rule.row.barrier
         before = self._reached(self._before, rule.before, head.first, head.first, barrier)
+        if before is None:
+            return None
         after = self._reached(self._behind, rule.after, head.last, head.last, barrier)
-        if before is None or after is None:
+        if after is None:
             return None
         (_, first), (end, last) = before, after
         if rule.ends_clause and not self._ends_clause(end):
