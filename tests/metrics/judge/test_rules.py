@@ -72,6 +72,21 @@ def severity(candidate, reference, patient=None):
             "Endotracheal tube.",
             ("false_finding", "endotracheal tube"),
         ),
+        (
+            "Tracheostomy tube lies anterior to the trachea.",
+            "Tracheostomy tube well placed.",
+            ("wrong_location", "endotracheal tube"),
+        ),
+        (
+            "Right PICC, tip in the neck.",
+            "Right PICC crosses the midline to end in the SVC.",
+            ("wrong_location", "central line"),
+        ),
+        (
+            "Swan-Ganz tip in a left upper lobe branch.",
+            "Swan-Ganz tip in the main pulmonary artery.",
+            ("wrong_location", "central line"),
+        ),
         # What the reference denies is in no other name of it.
         (
             "Right basal opacity with an effusion.",
