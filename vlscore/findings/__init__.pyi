@@ -8,6 +8,7 @@ from .extraction import chexpert_labels as chexpert_labels
 from .extraction import extract as extract
 from .extraction import refers_to_earlier as refers_to_earlier
 from .lexicon import CHEXPERT_LABELS as CHEXPERT_LABELS
+from .lexicon import FalseFinding as FalseFinding
 from .lexicon import Lexicon as Lexicon
 from .lexicon import MarkedWords as MarkedWords
 from .lexicon import RightDistance as RightDistance

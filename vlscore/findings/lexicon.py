@@ -53,6 +53,14 @@ class RightDistance(NamedTuple):
     good: tuple[float, float]
 
 
+class FalseFinding(NamedTuple):
+    """Sentences by which perturbations add a finding to a report that mentions none `unless`."""
+
+    order: int
+    sentences: tuple[str, ...]
+    unless: frozenset[str] = frozenset()
+
+
 class Observation(NamedTuple):
     """Entry of a finding or device; `observations.toml` explains the keys.
 
@@ -89,6 +97,7 @@ class Observation(NamedTuple):
     device: bool = False
     shown: tuple[float, ...] = ()
     distance: RightDistance | None = None
+    added: FalseFinding | None = None
 
 
 Effect = Literal[

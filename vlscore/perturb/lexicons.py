@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from vlscore.core import entry_of, read_table, resource_path
-from vlscore.findings import Lexicon, MarkedWords, Match, Span, Token, load_lexicon
+from vlscore.findings import FalseFinding, Lexicon, MarkedWords, Match, Span, Token, load_lexicon
 
 
 class Alike(NamedTuple):
@@ -69,24 +69,10 @@ class Equivalents(NamedTuple):
 
 
 class EquivalentTable(NamedTuple):
-    """Tables of equivalents.toml."""
+    """Groups of equivalents, and words that one may bring into a sentence that has them."""
 
     group: tuple[Equivalents, ...]
     repeatable: frozenset[str]
-
-
-class FalseFinding(NamedTuple):
-    """Finding that can be added, and the observations that the report must not mention."""
-
-    observation: str
-    sentences: tuple[str, ...]
-    unless: tuple[str, ...]
-
-
-class FalseFindings(NamedTuple):
-    """Table of false_findings.toml."""
-
-    finding: tuple[FalseFinding, ...]
 
 
 class DenyingPhrases(NamedTuple):
@@ -181,6 +167,7 @@ class Statements(NamedTuple):
     affirm: AffirmingPhrases
     compare: ComparingPhrases
     qualify: Qualifiers
+    paraphrase: EquivalentTable
 
 
 def matching_form(words: str) -> str:
@@ -205,6 +192,13 @@ def alike() -> Alike:
         _relatives({name: entry.same for name, entry in known.items()}),
         _relatives({name: entry.related for name, entry in known.items()}),
     )
+
+
+@cache
+def false_findings() -> Mapping[str, FalseFinding]:
+    """Return what can be added, by observation; in their `order`, wherever their entries stand."""
+    added = {o.name: o.added for o in load_lexicon().observations.values() if o.added}
+    return dict(sorted(added.items(), key=lambda item: item[1].order))
 
 
 def _relatives(families: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
@@ -253,8 +247,6 @@ def _table(kind: type[Table], name: str) -> Callable[[], Table]:
     return cache(lambda: entry_of(kind, perturbation_table(name), f"{name}.toml"))
 
 
-equivalents = _table(EquivalentTable, "equivalents")
-false_findings = _table(FalseFindings, "false_findings")
 location_moves = _table(LocationMoves, "location_moves")
 severity_changes = _table(SeverityChanges, "severity_changes")
 statements = _table(Statements, "statements")

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from vlscore.perturb import Perturbation, default_standard_normal
-from vlscore.perturb.lexicons import equivalents, false_findings, phrases_in
+from vlscore.perturb.lexicons import false_findings, phrases_in, statements
 
 Words = Counter[str]
 
@@ -169,7 +169,7 @@ def adds_one_sentence(p: Perturbation) -> bool:
     ((old, new),) = edited(p)
     known = {
         " ".join(s.lower().rstrip(".").split())
-        for f in false_findings().finding
+        for f in false_findings().values()
         for s in f.sentences
     }
     said = " ".join(new.replace(".", " ").split())
@@ -204,7 +204,7 @@ def keeps_the_words(p: Perturbation) -> bool:
 def swaps_equivalents(p: Perturbation) -> bool:
     """A phrase of the table became another one of its group."""
     pairs = [(old.strip(), new.strip()) for old, new in edited(p) if old.strip() not in _ARTICLES]
-    groups = [set(group.phrases) for group in equivalents().group]
+    groups = [set(group.phrases) for group in statements().paraphrase.group]
     return len(pairs) == 1 and any(set(pairs[0]) <= group for group in groups)
 
 

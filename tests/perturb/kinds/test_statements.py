@@ -128,11 +128,8 @@ def _addable(*mentioned: str) -> set[str]:
     families = alike().same
     return {
         sentence
-        for finding in false_findings().finding
-        if not any(
-            name in finding.unless or name in families.get(finding.observation, ())
-            for name in mentioned
-        )
+        for added, finding in false_findings().items()
+        if finding.unless.union([added], families.get(added, ())).isdisjoint(mentioned)
         for sentence in finding.sentences
     }
 

@@ -15,7 +15,7 @@ from vlscore.perturb.edits import (
     article_for,
     with_capital,
 )
-from vlscore.perturb.lexicons import FalseFinding, alike, false_findings, statements
+from vlscore.perturb.lexicons import alike, false_findings, statements
 from vlscore.perturb.parsed_report import ParsedReport
 from vlscore.perturb.registry import Kind
 
@@ -33,21 +33,17 @@ class AddFalseFinding(Kind):
         places = [] if source.has_labels else _places(source)
         if not places:
             return
-        for finding in chance.shuffled(false_findings().finding):
-            if _is_mentioned(source, finding):
+        for name, finding in chance.shuffled(false_findings().items()):
+            named = finding.unless.union([name], alike().same.get(name, ()))
+            if any(mentioned.observation in named for mentioned in source.findings):
                 continue
             sentence = source.styled(chance.pick(finding.sentences))
-            meaning = Meaning(Effect.STATED, (finding.observation,))
+            meaning = Meaning(Effect.STATED, (name,))
             for place in chance.shuffled(places):
                 # Where the blank between two sentences was forgotten, ours has one on either side.
                 after = " " if source.text[place : place + 1].isalnum() else ""
                 edit = Edit(place, place, f" {sentence}{after}")
-                yield Change((edit,), f"added:{finding.observation}", meaning)
-
-
-def _is_mentioned(source: ParsedReport, finding: FalseFinding) -> bool:
-    named = alike().same.get(finding.observation, frozenset()).union(finding.unless)
-    return any(mentioned.observation in named for mentioned in source.findings)
+                yield Change((edit,), f"added:{name}", meaning)
 
 
 def _places(source: ParsedReport) -> list[int]:

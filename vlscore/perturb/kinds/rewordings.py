@@ -23,7 +23,7 @@ from vlscore.perturb.edits import (
     with_capital,
 )
 from vlscore.perturb.kinds.removals import remove_sentences
-from vlscore.perturb.lexicons import Equivalents, equivalents, phrases_in
+from vlscore.perturb.lexicons import Equivalents, phrases_in, statements
 from vlscore.perturb.parsed_report import ParsedReport
 from vlscore.perturb.registry import Kind
 
@@ -32,7 +32,7 @@ _NEXT_WORD = re.compile(r"\s*([\w-]+)")
 
 
 class Paraphrase(Kind):
-    """Kind that replaces one phrase by another of the table `equivalents.toml`."""
+    """Kind that replaces one phrase by another of a group of equivalents (`statements.toml`)."""
 
     name = "paraphrase"
     description = "Replace a phrase by one that means the same."
@@ -43,7 +43,7 @@ class Paraphrase(Kind):
         words = source.text.lower()
         found = [
             (group, match)
-            for group in equivalents().group
+            for group in statements().paraphrase.group
             if any(phrase in words for phrase in group.phrases)
             for match in _pattern(group.phrases).finditer(source.text)
         ]
@@ -62,7 +62,7 @@ class Paraphrase(Kind):
 
 def _may_stand(source: ParsedReport, sentence: Sentence, old: str, new: str) -> bool:
     """Return whether the new phrase differs from the old, and repeats no word of the sentence."""
-    brought = set(new.split()) - set(old.split()) - equivalents().repeatable
+    brought = set(new.split()) - set(old.split()) - statements().paraphrase.repeatable
     rest = source.words_of(sentence).replace(old, " ", 1)
     return new != old and brought.isdisjoint(re.findall(r"[\w-]+", rest))
 
