@@ -15,7 +15,7 @@ from vlscore.text.records import (
     without_segments,
     without_turns,
 )
-from vlscore.text.stand_ins import BLANK, JOINER, LINE, line_end, shown_as
+from vlscore.text.stand_ins import BLANK, JOINER, hidden, line_end, shown_as, titled
 from vlscore.text.tables import WORDS, any_of
 from vlscore.text.tags import without_brackets, without_tags, without_thoughts
 
@@ -30,15 +30,15 @@ _ESCAPE = re.compile(
 )
 _LATEX_LINE = re.compile(r"\\\\(?=\s|$|[A-Z][a-z])")
 _HL7 = {"T": "&", "F": "|", "S": "^", "R": "~", "E": "\\", "H": " ", "N": " "}
-_OFFICE_LINE = re.compile(r"_x000[DdAa]_\n?")
-# Line ends as addresses and mails encode them.
-_ENCODED_LINE = re.compile(r"(?:[%=]0[DdAa])+")
-_CARET_LINE = re.compile(r"\^M\n?")
-_SLASHED_LINE = re.compile(r"(?<=[.!?;:\s])/n(?=[A-Z\d\s]|$)")
-_TILDE = re.compile(r"(?<=[^\W\d_])[ \t]*~[ \t]*(?=[^\W\d_])|(?<=[.!?;:)])[ \t]*~(?!\d)")
-# "edema=0&mass=1"
-_QUERY = re.compile(r"&(?=[\w.%+-]{1,40}=)")
-_BARS = re.compile(r"(?<=[^|\n])\|\|(?=[^|\n])|‖|(?<=\s)//(?=\s)")
+# Line ends as spreadsheets, editors, addresses and mails write them, and signs that stand for one.
+_SIGN_OF_LINE = re.compile(
+    r"(?:_x000[DdAa]_|\^M)\n?|(?:[%=]0[DdAa])+|(?<=[.!?;:\s])/n(?=[A-Z\d\s]|$)"
+    r"|(?<=[^|\n])\|\|(?=[^|\n])|‖|(?<=\s)//(?=\s)"
+)
+# Signs between statements where they part no cells: "edema~mass", "edema=0&mass=1".
+_BETWEEN = re.compile(
+    r"(?<=[^\W\d_])[ \t]*~[ \t]*(?=[^\W\d_])|(?<=[.!?;:)])[ \t]*~(?!\d)|&(?=[\w.%+-]{1,40}=)"
+)
 _ENTITY = re.compile(
     r"&\s?(?:amp\s?;\s?)*(#\s?(?:[xX]\s?[\da-fA-F]{1,6}|\d{1,7})|[A-Za-z]\w{1,30})\s?;"
     r"|&(?:amp;)*(#\d{2,5})(?!\d)"
@@ -61,7 +61,7 @@ def _without_commands(text: str) -> str:
     """Return the text without commands of LaTeX, with a colon behind the titles of sections."""
     if "{tabular" in text:
         text = text.replace("&", "|")
-    text = _LATEX_TITLE.sub(lambda match: LINE + f"{match[1]}:".rjust(len(match[0]) - 1), text)
+    text = _LATEX_TITLE.sub(lambda match: titled(match[1], match), text)
     text = _LATEX_WORDS.sub(lambda match: f"{match[1]} ".rjust(len(match[0])), text)
     return _LATEX_LINE.sub(line_end, text)
 
@@ -100,7 +100,7 @@ def _with_signs(text: str) -> str:
 
 def _without_pieces(text: str) -> str:
     """Return the text with whole words for pieces, and brackets for those of treebanks."""
-    text = _PIECE.sub(lambda match: JOINER * (match.end() - match.start()), text)
+    text = _PIECE.sub(hidden, text)
     text = _MOSES.sub(lambda match: f"{JOINER * 2}{match[1]}{JOINER * 2}", text)
     return _TREEBANK.sub(lambda m: ("(" if m.group(1) in "Ll" else ")") + BLANK * 4, text)
 
@@ -137,14 +137,9 @@ STEPS: tuple[tuple[tuple[str, ...], Callable[[str], str]], ...] = (
     (("%", "=", "\\", ".+"), without_byte_numbers),
     (("\\",), _without_commands),
     (("\\", "U+"), partial(_ESCAPE.sub, _unescaped)),
-    (("_x000",), partial(_OFFICE_LINE.sub, line_end)),
-    (("^M",), partial(_CARET_LINE.sub, line_end)),
-    (("%0", "=0"), partial(_ENCODED_LINE.sub, line_end)),
-    (("/n",), partial(_SLASHED_LINE.sub, line_end)),
-    (("||", "‖", "//"), partial(_BARS.sub, line_end)),
+    (("_x000", "^M", "%0", "=0", "/n", "||", "‖", "//"), partial(_SIGN_OF_LINE.sub, line_end)),
     ((";", ",", "~", "&", "   "), with_bars),
-    (("~",), partial(_TILDE.sub, line_end)),
-    (("&",), partial(_QUERY.sub, line_end)),
+    (("~", "&"), partial(_BETWEEN.sub, line_end)),
     (("<", "lt;"), without_tags),
     (("]",), without_brackets),
     (("&",), partial(_ENTITY.sub, _entity)),

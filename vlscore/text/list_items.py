@@ -122,29 +122,25 @@ def _numbered(text: str) -> Iterator[int]:
     """Yield the starts of items whose numbers run 1, 2, 3, or a, b, c, inside lines."""
     runs: dict[str, list[int]] = {}
     for match in _ITEM_NUMBER.finditer(text):
-        for kind, value in _values(match).items():
-            if value == 1 and kind == "strict" and not _begins(text, match.start()):
-                continue
-            run = runs.setdefault(kind, [])
-            if value == 1:
-                yield from run[1:]
-                runs[kind] = [match.start()]
-            elif run and value == len(run) + 1:
-                run.append(match.start())
+        kind = match.lastgroup or ""
+        value = _value(kind, match[kind])
+        if value == 1 and kind == "strict" and not _begins(text, match.start()):
+            continue
+        run = runs.setdefault(kind, [])
+        if value == 1:
+            yield from run[1:]
+            runs[kind] = [match.start()]
+        elif run and value == len(run) + 1:
+            run.append(match.start())
     for run in runs.values():
         yield from run[1:]
 
 
-def _values(match: re.Match[str]) -> dict[str, int]:
-    """Return the number of an item by the kind of its sign."""
-    if match["strict"]:
-        sign = match["strict"]
-        return {"strict": int(sign) if sign.isdecimal() else ord(sign[0]) - ord("A") + 1}
-    if match["number"]:
-        return {"number": int(match["number"])}
-    if match["letter"]:
-        return {"letter": ord(match["letter"]) - ord("a") + 1}
-    return {"roman": _ROMAN.index(match["roman"])} if match["roman"] in _ROMAN else {}
+def _value(kind: str, sign: str) -> int:
+    """Return the number that numbers an item, as a number or letter; 0 where it is none."""
+    if kind == "roman":
+        return _ROMAN.index(sign) if sign in _ROMAN else 0
+    return int(sign) if sign.isdecimal() else ord(sign[0].lower()) - ord("a") + 1
 
 
 def _begins(text: str, place: int) -> bool:

@@ -37,6 +37,11 @@ def line_end(match: re.Match[str]) -> str:
     return BLANK * (match.end() - match.start() - 1) + LINE
 
 
+def titled(words: str, match: re.Match[str], colon: str = ":") -> str:
+    """Return a title at the end of the characters, in a line that begins with them."""
+    return LINE + (words + colon).rjust(match.end() - match.start() - 1)
+
+
 def blanks(match: re.Match[str]) -> str:
     """Return as many blanks."""
     return BLANK * (match.end() - match.start())

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from functools import lru_cache
 
-from vlscore.text.stand_ins import BLANK, LINE, hidden, line_end
+from vlscore.text.stand_ins import BLANK, LINE, hidden, line_end, titled
 from vlscore.text.tables import WORDS, any_of
 from vlscore.text.title_names import section_of_title
 
@@ -60,7 +60,7 @@ def _untagged(match: re.Match[str]) -> str:
     if name.startswith("|"):
         title = match["name"].strip("|")
         if section_of_title(title) is not None:
-            return LINE + BLANK * (width - len(title) - 2) + title + ":"
+            return titled(title, match)
         return line_end(match)
     if name in _TAGS["cell"]:
         return BLANK * width if match["close"] else BLANK * (width - 1) + "|"
@@ -77,7 +77,7 @@ def _untagged(match: re.Match[str]) -> str:
     if section_of_title(title) is not None and not match["rest"].strip():
         if match["close"]:
             return line_end(match)
-        return LINE + BLANK * (width - len(title) - 2) + title + ":"
+        return titled(title, match)
     if name in _TAGS["models"] or match["close"]:
         return line_end(match)
     if _tags(match.string)[name] < _PAIR:
@@ -87,7 +87,7 @@ def _untagged(match: re.Match[str]) -> str:
     is_key = name in _ALL_KEYS and not tags.keys().isdisjoint(_KEYS.stating)
     is_named = not match["rest"] and (is_key or (name not in _ALL_KEYS and tags[name] == _PAIR))
     is_label = is_named and _LEAF.match(match.string, match.end()) is not None
-    return LINE + BLANK * (width - len(title) - 2) + title + ":" if is_label else line_end(match)
+    return titled(title, match) if is_label else line_end(match)
 
 
 def _of_attributes(match: re.Match[str]) -> str | None:
@@ -126,4 +126,4 @@ def _unbracketed(match: re.Match[str]) -> str:
     if match["close"]:
         return line_end(match)
     colon = BLANK if match.string[match.end() : match.end() + 3].lstrip().startswith(":") else ":"
-    return LINE + BLANK * (width - len(name) - 2) + name + colon
+    return titled(name, match, colon)

@@ -46,14 +46,14 @@ _LONGEST = 70
 # Behind one of these a title may begin inside a line.
 _BREAKS = (*".!?:;|\t", "  ", "- ", "– ", "— ", "/ ")
 _SIGN = re.compile(r"[:\n\t–—=>)\]]|-[ \n]")
-# Wet reads and final reports have titles without a colon, too.
-_WET = re.compile(
-    rf"[ \t]*(?P<name>(?i:{any_of(WORDS.titles.first_reading)}))\b"
+# Wet reads and final reports have titles without a colon, too; and a code of diagnoses (ICD-10)
+# says why the examination was ordered: "J93.9 Pneumothorax".
+_SURE = re.compile(
+    rf"[ \t]*(?:(?P<wet>(?i:{any_of(WORDS.titles.first_reading)}))\b"
     rf"(?:[ \t]+(?i:{any_of(WORDS.titles.version)})[ \t]*#?\d+)?[ \t]*:?"
+    rf"|(?P<final>{any_of(WORDS.titles.final)})[ \t]*:?(?=[ \t]*(?:\r?\n|$))"
+    r"|(?P<code>[A-TV-Z]\d\d\.[\dA-Z]{1,4})\b[ \t]*[-–:]?)"
 )
-_FINAL = re.compile(rf"[ \t]*(?P<name>{any_of(WORDS.titles.final)})[ \t]*:?(?=[ \t]*(?:\r?\n|$))")
-# A code of diagnoses (ICD-10) says why the examination was ordered: "J93.9 Pneumothorax".
-_CODE = re.compile(r"[ \t]*(?P<name>[A-TV-Z]\d\d\.[\dA-Z]{1,4})\b[ \t]*[-–:]?")
 
 
 class Title(NamedTuple):
@@ -110,7 +110,7 @@ def _on_lines(text: str) -> Iterator[re.Match[str]]:
         # Most lines are prose without a sign of a title.
         may_be = len(text) - start < _LONGEST or _SIGN.search(text, start, start + _LONGEST)
         if may_be and text[start : start + 1] != "\n":
-            for pattern in (_WET, _FINAL, _CODE, _ON_LINE):
+            for pattern in (_SURE, _ON_LINE):
                 if (match := pattern.match(text, start)) is not None:
                     yield match
         start = text.find("\n", start) + 1 or -1
@@ -138,13 +138,12 @@ _OF_VIEWS, _OF_CODES = ("technique", "examination"), "indication"
 
 
 def _title(match: re.Match[str], on_line: bool, headings: Sequence[int] = ()) -> Iterator[Title]:
+    if match.re is _SURE:
+        words = match[match.lastgroup or 0]
+        section = _OF_CODES if match["code"] else section_of_title(words.upper())
+        yield Title(words, section, *match.span())
+        return
     words = " ".join(match["name"].replace(JOINER, "").split()).rstrip(" .-")
-    if match.re is _CODE:
-        yield Title(words, _OF_CODES, *match.span())
-        return
-    if match.re in (_WET, _FINAL):
-        yield Title(words, section_of_title(words.upper()), *match.span())
-        return
     has_colon = (
         match.re is not _ON_LINE or match["end"].startswith((":", "=")) or bool(match["closing"])
     )
