@@ -47,8 +47,10 @@ def test_the_maps_are_timms(published, is_training):
 
 def test_memory_of_training_does_not_grow_with_the_batch():
     """Only pixels are stored for the backward pass of more than 16 images; gradients are equal."""
-    trunk = EfficientNetLite()
-    images = torch.randn(40, 1, 32, 32, generator=torch.Generator().manual_seed(1))
+    torch.manual_seed(0)
+    # In float64, so that the order of sums makes no difference.
+    trunk = EfficientNetLite().double()
+    images = torch.randn(40, 1, 32, 32, dtype=torch.float64)
     stored = []
 
     def pack(tensor):
