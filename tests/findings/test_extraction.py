@@ -157,6 +157,7 @@ def test_a_new_statement_inherits_nothing() -> None:
         ("Left effusion, improved.", TemporalChange.IMPROVED),
         ("New left effusion.", TemporalChange.NEW),
         ("Left effusion, not seen on the prior exam.", TemporalChange.NEW),
+        ("Left effusion doubled in volume.", TemporalChange.WORSE),
         ("Left effusion has resolved.", TemporalChange.RESOLVED),
         ("Left effusion.", None),
     ],
@@ -252,6 +253,9 @@ def test_words_that_a_reader_asks_for_are_marks_with_their_size() -> None:
     ("report", "observation", "polarity"),
     [
         ("The opacity at the right apex is a summation artifact.", "opacity", "negative"),
+        ("Right pneumothorax with electrodes on the chest.", "pneumothorax", "positive"),
+        ("No gas below either hemidiaphragm.", "free_air", "negative"),
+        ("Gas in the left axillary soft tissues.", "subcutaneous_emphysema", "positive"),
         ("Rounded density is a nipple shadow.", "nodular_opacity", "negative"),
         ("The opacity may represent overlapping structures.", "opacity", "uncertain"),
         ("The opacity is likely artifactual.", "opacity", "uncertain"),

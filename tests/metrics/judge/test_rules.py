@@ -269,6 +269,12 @@ def test_each_category_is_named(candidate, reference, expected):
         # Masked words interpret a sign.
         ("Left basilar atelectasis.", "Left basilar opacity XXXX atelectasis."),
         ("Feeding tube coiled in the stomach.", "Feeding tube looped within the stomach."),
+        # A finding by its signs, and a device by how it was put in.
+        ("Loops of bowel project in the left hemithorax.", "Left diaphragmatic hernia."),
+        ("The heart lies in the right chest.", "Dextrocardia."),
+        ("Loss of bone density.", "Osteopenia."),
+        ("Peripherally inserted line, tip in the SVC.", "PICC, tip in the SVC."),
+        ("Left effusion, not seen in June.", "New left effusion."),
     ],
 )
 def test_the_same_in_other_words_is_no_error(candidate, reference):
