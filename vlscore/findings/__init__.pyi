@@ -12,6 +12,7 @@ from .lexicon import FalseFinding as FalseFinding
 from .lexicon import Lexicon as Lexicon
 from .lexicon import MarkedWords as MarkedWords
 from .lexicon import RightDistance as RightDistance
+from .lexicon import Severity as Severity
 from .lexicon import SeverityLevel as SeverityLevel
 from .lexicon import load_lexicon as load_lexicon
 from .lexicon import severity_level as severity_level

@@ -38,6 +38,9 @@ CHEXPERT_LABELS = (
 )
 
 
+Severity = Literal[1, 2, 3, 4, 5]
+
+
 class Frame(NamedTuple):
     """States that say an observation of a part of the chest, or of one of "spine|ribs"."""
 
@@ -78,11 +81,12 @@ class Observation(NamedTuple):
     lasting: bool = False
     compared: Literal["beside", "behind"] | None = None
     concept: str | None = None
-    severity: tuple[int, int, int] | None = None
+    severity: tuple[Severity, Severity, Severity] | None = None
     title: str = ""
     after_treatment: bool = False
     old: bool = False
     by_bone: bool = False
+    bone: str = ""
     same: frozenset[str] = frozenset()
     related: frozenset[str] = frozenset()
     serious: bool = False

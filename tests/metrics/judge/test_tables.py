@@ -48,7 +48,7 @@ def test_a_coarser_name_is_never_the_exact_one():
 
 def test_a_users_tables_change_the_severity_and_the_name(folder):
     entry = '[[concept]]\nname = "hernia"\nseverity = [4, 4, 4]\n'
-    edit(folder / "concepts.toml", "\n[[concept]]\n", f"\n{entry}[[concept]]\n")
+    edit(folder / "concepts.toml", "\n[[refined]]\n", f"\n{entry}[[refined]]\n")
     own = RuleJudge(load_tables(folder))
     (error,) = own.judge("Clear lungs.", "Hiatal hernia.").errors
     assert error.severity == 4
@@ -59,8 +59,8 @@ def test_a_users_tables_change_the_severity_and_the_name(folder):
     ("file", "old", "new", "message"),
     [
         ("concepts.toml", "severity = [3, 3, 4]", "severity = [3, 3, 6]", "not 6"),
-        ("concepts.toml", 'name = "nodule"', 'name = "nodules"', "concepts do not exist: nodule"),
-        ("concepts.toml", '["nodule", "nod', '["nodules", "nod', "'nodules' is unknown"),
+        ("words.toml", "severity = [3, 3, 4]", 'concept = "airways"', "do not exist: airways"),
+        ("words.toml", "severity", 'concept = "opacity"\nseverity', "two .* concept 'opacity'"),
         (
             "relations.toml",
             'name = "volume_loss"',
@@ -70,7 +70,7 @@ def test_a_users_tables_change_the_severity_and_the_name(folder):
         ("concepts.toml", ', "osteopenia"', ', "osteopeny"', "concepts do not exist: osteopeny"),
         ("concepts.toml", "raised = 1", "raise = 1", "patient has an unknown key raise"),
         ("concepts.toml", "device = true", 'device = "yes"', "'yes' is no bool"),
-        ("concepts.toml", "by_bone = true", "by_bones = true", "unknown key by_bones"),
+        ("words.toml", "severity = [", "severities = [", "unknown key severities"),
         ("concepts.toml", "good = [16, 70]", "good = [16]", "it needs 2 values"),
         ("positions.toml", "[extra_sev", "[extra-sev", "lacks extra_severity_if_misplaced"),
         ("positions.toml", "bad_good = 4", "bad_god = 4", "unknown key bad_god"),

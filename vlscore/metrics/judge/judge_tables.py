@@ -7,22 +7,18 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, permutations
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from vlscore.core import entries_of, entry_of, read_table
 from vlscore.errors import InvalidLexicon
-from vlscore.findings import Lexicon, MarkedWords, RightDistance, load_lexicon
+from vlscore.findings import Lexicon, MarkedWords, RightDistance, Severity, load_lexicon
 
 FOLDER = Path(__file__).with_name("data")
 FILES = ("concepts.toml", "relations.toml", "positions.toml", "words.toml")
 
 
-Severity = Literal[1, 2, 3, 4, 5]
-
-
 class Concept(NamedTuple):
-    """What the judge counts as one finding; see `concepts.toml`.
+    """What the judge counts as one finding; see `observations.toml`.
 
     `severity` is of an error about it where its grade is mild, moderate or not stated, or severe.
     `bone` is the one that its name means. A refined concept holds the mentions of the observations
@@ -32,8 +28,6 @@ class Concept(NamedTuple):
     name: str
     severity: tuple[Severity, Severity, Severity]
     title: str = ""
-    titles: Mapping[str, str] = MappingProxyType({})
-    observations: tuple[str, ...] | None = None
     device: bool = False
     after_treatment: bool = False
     old: bool = False
@@ -131,6 +125,7 @@ class JudgeTables:
         lexicon: of the findings that the judge reads.
         concepts: by name.
         of_observation: observation -> concept.
+        titles: observation -> what errors call its concept if a report names it; the first counts.
         refined: observation -> its refined concepts, tried in order.
         coarser: (coarser concept, exact concept) -> how one stands for the other.
         signs: (concept, concept that it is a sign of), in one sentence; all of `coarser` too.
@@ -149,6 +144,7 @@ class JudgeTables:
     lexicon: Lexicon
     concepts: Mapping[str, Concept]
     of_observation: Mapping[str, str]
+    titles: Mapping[str, str]
     refined: Mapping[str, Sequence[Concept]]
     coarser: Mapping[tuple[str, str], Relation]
     signs: frozenset[tuple[str, str]]
@@ -166,49 +162,38 @@ class JudgeTables:
 
     def title_of(self, concept: str, observations: Collection[str]) -> str:
         """Return what errors call a concept that a report names by some observations."""
-        of = self.concepts[concept]
-        for name, title in of.titles.items():
-            if name in observations:
+        for name, title in self.titles.items():
+            if name in observations and self.of_observation[name] == concept:
                 return title
-        return of.title or concept.replace("_", " ")
+        return self.concepts[concept].title or concept.replace("_", " ")
 
 
 def _concepts(
     data: Mapping[str, Any], lexicon: Lexicon
 ) -> tuple[dict[str, Concept], dict[str, str], dict[str, list[Concept]]]:
-    concepts: dict[str, Concept] = {}
-    of_observation: dict[str, str] = {}
-    refined: dict[str, list[Concept]] = {}
-    for concept in entries_of(Concept, data["concept"], "concepts.toml"):
-        concepts[concept.name] = concept
-        for name in (concept.name,) if concept.observations is None else concept.observations:
-            if name in of_observation or name not in lexicon.observations:
-                raise InvalidLexicon(
-                    f"concepts.toml: observation {name!r} is unknown, or belongs to two concepts"
-                )
-            of_observation[name] = concept.name
-    for own in lexicon.observations.values():
-        if own.name in of_observation:
-            continue
-        if own.severity is not None:
-            stated = {k: v for k, v in own._asdict().items() if k in Concept._fields}
-            stated["severity"] = list(own.severity)
-            concepts[own.name] = entry_of(
-                Concept, stated, "observations.toml", distance=own.distance
-            )
-            of_observation[own.name] = own.name
-        elif own.concept is not None:
-            _require([own.concept], concepts, f"observations.toml: {own.name!r}")
-            of_observation[own.name] = own.concept
-    if missing := sorted(lexicon.observations.keys() - of_observation.keys()):
+    known = lexicon.observations.values()
+    if missing := sorted(o.name for o in known if o.severity is None and o.concept is None):
         raise InvalidLexicon(
             f"these observations belong to no concept of the judge: {', '.join(missing)}; give the "
             "entry of each a severity, or the concept to which it belongs"
         )
-    for concept in entries_of(Concept, data["refined"], "concepts.toml"):
-        concepts.setdefault(concept.name, concept)
-        for name in concept.of:
-            refined.setdefault(name, []).append(concept)
+    of_observation = {o.name: o.concept or o.name for o in known}
+    concepts = {}
+    for own in known:
+        if own.severity is not None:
+            stated = {k: v for k, v in own._asdict().items() if k in Concept._fields}
+            name = stated["name"] = of_observation[own.name]
+            if name in concepts:
+                raise InvalidLexicon(f"two observations describe the concept {name!r}")
+            concepts[name] = Concept(**stated)
+    concepts |= {c.name: c for c in entries_of(Concept, data.get("concept", ()), "concepts.toml")}
+    for name, concept in of_observation.items():
+        _require([concept], concepts, f"observations.toml: {name!r}")
+    refined: dict[str, list[Concept]] = {}
+    for each in entries_of(Concept, data["refined"], "concepts.toml"):
+        concepts.setdefault(each.name, each)
+        for name in each.of:
+            refined.setdefault(name, []).append(each)
     return concepts, of_observation, refined
 
 
@@ -281,6 +266,11 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
         lexicon=lexicon.marking(_marks(data, concepts)),
         concepts=concepts,
         of_observation=of_observation,
+        titles={
+            o.name: o.title
+            for o in reversed([*lexicon.observations.values()])
+            if o.title and o.severity is None
+        },
         refined=refined,
         coarser={pair: r for r in coarser for pair in r.pairs},
         signs=_pairs([*coarser, *relations["sign"]]),
