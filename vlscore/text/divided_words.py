@@ -1,7 +1,7 @@
 """Words and numbers that a tokenizer divided: "isn ' t", "1. 2 cm", "w / o"."""
 
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from vlscore.text.stand_ins import BLANK, JOINER, joined
 from vlscore.text.tables import WORDS, any_of
@@ -13,12 +13,10 @@ _DIVIDED_NUMBER = re.compile(rf"\d(?:[ {JOINER}]*[.·][ {JOINER}]+\d|[ {JOINER}]
 _CLOSED = re.compile(r"[^\W\d_][,.](?:\s|$)")
 _HYPHEN = re.compile(r"(?<=[a-z]) - (?=[a-z])")
 
-
 _LAST_WORDS = re.compile(r"[^\W\d_]+")
 # Behind these begins the first item of a list, so that "2. 17 mm nodule" may be its second.
 _FIRST_ITEM = re.compile(r"(?:^|[.:;!?\n])[ \t]*1[.)][ \t]")
 _LETTER_BEFORE = re.compile(r"[^\W_][ \t]*$|[x×*(–-][ \t]*$")
-
 
 _GAP = rf"[ {JOINER}]*"
 _N, _NOT = WORDS.divided.negated
@@ -64,11 +62,6 @@ def with_whole_words(text: str) -> str:
     return text
 
 
-@cache
-def _item(number: int) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\d.]){number} ?[.)](?=\s)")
-
-
 @lru_cache(4)
 def _first_item(text: str) -> int:
     """Return where the first item of a numbered list stands; behind the text without one."""
@@ -85,11 +78,10 @@ def _decimal(match: re.Match[str]) -> str:
     is_size = _SIZE.match(text, match.end()) is not None
     if not is_size and (whole != "0" or mark == ","):
         return match.group()
-    if _LETTER_BEFORE.search(text[max(0, start - 4) : start]) is None:
-        # At the beginning of a sentence, "1. 2 cm nodule" may be an item of a list.
-        is_item = _item(int(whole) + 1).search(text, match.end()) is not None
-        if is_item or not (mark.startswith(BLANK) or text.islower()):
-            return match.group()
+    # At the beginning of a sentence, "1. 2 cm nodule" may be an item of a list.
+    is_inside = _LETTER_BEFORE.search(text[max(0, start - 4) : start]) is not None
+    if not (is_inside or mark.startswith(BLANK) or text.islower()):
+        return match.group()
     if whole != "1" and _first_item(text) < start:
         return match.group()
     before = _LAST_WORDS.findall(text[max(0, start - 24) : start].lower())[-2:]

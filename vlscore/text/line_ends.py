@@ -2,7 +2,6 @@
 
 import re
 from functools import cached_property
-from itertools import pairwise
 
 from vlscore.text.boxes import BOX_SIGN
 from vlscore.text.stand_ins import BLANKS, JOINER
@@ -23,10 +22,6 @@ _LINE = re.compile(
     re.MULTILINE,
 )
 _LOWER = re.compile(r"[ \t]*[a-z]")
-# A finding alone on its line, above labels that describe it ("Effusion", then "Side: left").
-_BARE = re.compile(
-    r"[ \t]*[A-Z][\w/]*(?:[ \t]+[\w/]+){0,3}[ \t\r]*\n(?=[ \t]+[A-Z][A-Za-z ]{2,30}:(?!\d))"
-)
 _LAST_WORD = re.compile(r"[^\W\d_]+$")
 # The words that begin a line or follow a full stop.
 _OPENING = re.compile(rf"(?:^|\n|[.!?][ \t\n]+)[\s{JOINER}]*(?:{BULLET}[ \t]+)?(?P<word>[^\W\d_]+)")
@@ -60,8 +55,6 @@ def line_cuts(text: str) -> list[int]:
             continue
         below = text[start:stop].strip(BLANKS)
         line = _LINE.match(text, start, stop)
-        if line is None and before is not None:
-            line = _BARE.match(text, start)
         if line is not None and before is None and above and _LOWER.match(text, start):
             # A wrapped line of prose may hold a colon or a dash as well.
             line = None
@@ -99,9 +92,7 @@ class _WrappedProse:
         is_full = len(above) + 1 + len(word) > self._width
         if self._is_cased:
             if word[0].islower():
-                return is_full or word not in WORDS.lines.openers
-            if word.istitle() and len(word) > 1 and self._has_statements:
-                return False
+                return is_full or word not in WORDS.lines.stating
             if word[0] == "(":
                 return True
         if _OPEN_END.search(above) is not None and not (self._is_cased and word.istitle()):
@@ -109,12 +100,8 @@ class _WrappedProse:
         return is_full and self._width >= NARROW and self._is_prose
 
     @cached_property
-    def _lines(self) -> list[str]:
-        return [line.strip(BLANKS) for line in self._text.split("\n")]
-
-    @cached_property
     def _width(self) -> int:
-        return max(map(len, self._lines))
+        return max(len(line.strip(BLANKS)) for line in self._text.split("\n"))
 
     @cached_property
     def _is_prose(self) -> bool:
@@ -126,16 +113,6 @@ class _WrappedProse:
         words = [match["word"] for match in _OPENING.finditer(self._text)]
         capitals = sum(word.istitle() for word in words)
         return capitals > 1 or (capitals == 1 and len(words) < 3)
-
-    @cached_property
-    def _has_statements(self) -> bool:
-        """Return whether a line that is not full is followed by one with a capital."""
-        for above, below in pairwise(self._lines):
-            word = below.split(maxsplit=1)[0] if below else ""
-            is_short = len(above) + 1 + len(word) <= self._width
-            if above and word.istitle() and is_short and _ENDED.search(above) is None:
-                return True
-        return False
 
 
 def _is_unfinished(line: str) -> bool:

@@ -124,8 +124,6 @@ def _numbered(text: str) -> Iterator[int]:
     for match in _ITEM_NUMBER.finditer(text):
         kind = match.lastgroup or ""
         value = _value(kind, match[kind])
-        if value == 1 and kind == "strict" and not _begins(text, match.start()):
-            continue
         run = runs.setdefault(kind, [])
         if value == 1:
             yield from run[1:]
@@ -141,9 +139,3 @@ def _value(kind: str, sign: str) -> int:
     if kind == "roman":
         return _ROMAN.index(sign) if sign in _ROMAN else 0
     return int(sign) if sign.isdecimal() else ord(sign[0].lower()) - ord("a") + 1
-
-
-def _begins(text: str, place: int) -> bool:
-    """Return whether a place is at the beginning of a line, or behind a colon."""
-    before = text[:place].rstrip(" \t")
-    return not before or before[-1] in "\n:"

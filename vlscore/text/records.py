@@ -9,7 +9,6 @@ from functools import partial
 
 from vlscore.text.stand_ins import BLANK, LINE
 from vlscore.text.tables import ANSWERS, WORDS, any_of
-from vlscore.text.title_names import section_of_title
 
 _KEYS, _TURNS = WORDS.keys, WORDS.turns
 _REFUTED = re.compile(rf"(?:{any_of(WORDS.lines.refuting)})\b|-|0(?:\.[0-4]|\b)", re.IGNORECASE)
@@ -54,7 +53,7 @@ def _unquoted(joint: str, match: re.Match[str]) -> str:
 _AROUND = re.compile(
     rf"(?<![^\W_])(?:{any_of(_KEYS.prefixes)})(?:_(?=[A-Za-z])|(?=[A-Z][a-z]))"
     r"|(?<=[:=])[ \t]*(?:!!\w+[ \t]+)?(?P<quote>[\"'])(?P<value>[^\"'\n]{1,80})(?P=quote)"
-    rf"|!!\w+(?=\s)|\b(?:{any_of(_KEYS.choices)})(?=\s?[:?=])"
+    rf"|!!\w+(?=\s)"
 )
 
 
@@ -165,9 +164,8 @@ def without_keys(text: str) -> str:
             continue
         joint = LINE
         if not each["naming"]:
-            has_label = "".join([*parts[-3:], between]).rstrip()[-1:] == ":"
             is_named = before is None or before["naming"] or not is_beside
-            joint = BLANK if has_label else ":" if is_named else ","
+            joint = ":" if is_named else ","
         parts += [between, joint, BLANK * (begin - each.start() - 1), each["value"]]
         parts.append(BLANK * (each.end() - last))
         end, before = each.end(), each
@@ -218,7 +216,6 @@ _SEGMENT = re.compile(
 _MESSAGE = re.compile(r"(?:^|(?<=\\[rn]))(?:MSH|OBX|OBR|NTE|PID)\|", re.MULTILINE)
 # The fields in which an observation has its name and its value, and a note its words.
 _SHOWN, _NAME = {"OBX": (3, 5), "NTE": (3,)}, 3
-_TEXTS = ("TX", "FT")
 
 
 def without_segments(text: str) -> str:
@@ -239,10 +236,7 @@ def _unsegmented(match: re.Match[str]) -> str:
         code, *names = field.split("^")
         words = next(filter(None, names), code)
         is_name = at == _NAME and len(wanted) > 1
-        is_text = is_name and fields[1] in _TEXTS and section_of_title(words) is None
         before = BLANK * field.index(words)
-        shown.append(
-            sign + ("" if is_text or at not in wanted else before + words).ljust(len(field))
-        )
-        sign = ":" if is_name and not is_text else BLANK
+        shown.append(sign + (before + words if at in wanted else "").ljust(len(field)))
+        sign = ":" if is_name else BLANK
     return "".join(shown)

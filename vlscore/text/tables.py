@@ -32,7 +32,6 @@ class _ShortForms(NamedTuple):
 
 class _Lines(NamedTuple):
     unfinished: frozenset[str]
-    openers: frozenset[str]
     stating: frozenset[str]
     answers: tuple[str, ...]
     denying: tuple[str, ...]
@@ -64,7 +63,6 @@ class _Keys(NamedTuple):
     stating: tuple[str, ...]
     describing: tuple[str, ...]
     columns: frozenset[str]
-    choices: tuple[str, ...]
     prefixes: tuple[str, ...]
 
 

@@ -59,25 +59,18 @@ def _untagged(match: re.Match[str]) -> str:
     name, width = match["name"].lower(), match.end() - match.start()
     if name.startswith("|"):
         title = match["name"].strip("|")
-        if section_of_title(title) is not None:
-            return titled(title, match)
-        return line_end(match)
+        return titled(title, match) if section_of_title(title) else line_end(match)
     if name in _TAGS["cell"]:
         return BLANK * width if match["close"] else BLANK * (width - 1) + "|"
     if name in _TAGS["inline"]:
         return hidden(match)
-    if name in _TAGS["masked"] and _tags(match.string)[name] < _PAIR:
-        return "_" * width
     if (attributes := _of_attributes(match)) is not None:
         return attributes
     if name in _TAGS["block"]:
-        is_paragraph = name == "p" and not match["close"]
-        return (LINE if is_paragraph else BLANK) + line_end(match)[1:]
+        return line_end(match)
     title = re.sub(r"[_.-]", " ", match["name"])
     if section_of_title(title) is not None and not match["rest"].strip():
-        if match["close"]:
-            return line_end(match)
-        return titled(title, match)
+        return line_end(match) if match["close"] else titled(title, match)
     if name in _TAGS["models"] or match["close"]:
         return line_end(match)
     if _tags(match.string)[name] < _PAIR:
