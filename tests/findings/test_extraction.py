@@ -158,6 +158,7 @@ def test_a_new_statement_inherits_nothing() -> None:
         ("New left effusion.", TemporalChange.NEW),
         ("Left effusion, not seen on the prior exam.", TemporalChange.NEW),
         ("Left effusion doubled in volume.", TemporalChange.WORSE),
+        ("Left effusion larger than at 5 am.", TemporalChange.WORSE),
         ("Left effusion has resolved.", TemporalChange.RESOLVED),
         ("Left effusion.", None),
     ],

@@ -66,6 +66,8 @@ def severity(candidate, reference, patient=None):
         ),
         ("A single chest tube.", "Two chest tubes.", ("wrong_severity", "chest tube")),
         ("A few granulomas.", "Innumerable granulomas.", ("wrong_severity", "granuloma")),
+        ("Four broken ribs.", "One broken rib.", ("wrong_severity", "fracture")),
+        ("Edema.", "Edema, smaller than at 07:30.", ("omitted_comparison", "edema")),
         # A malposition that only the candidate states.
         (
             "Endotracheal tube in the right mainstem bronchus.",
@@ -275,6 +277,7 @@ def test_each_category_is_named(candidate, reference, expected):
         ("Loss of bone density.", "Osteopenia."),
         ("Peripherally inserted line, tip in the SVC.", "PICC, tip in the SVC."),
         ("Left effusion, not seen in June.", "New left effusion."),
+        ("The left lower lobe has become airless.", "New left lower lobe collapse."),
     ],
 )
 def test_the_same_in_other_words_is_no_error(candidate, reference):
