@@ -79,6 +79,7 @@ class Observation(NamedTuple):
     centred: tuple[str, ...] = ()
     region: str | None = None
     lasting: bool = False
+    changing: bool = False
     compared: Literal["beside", "behind"] | None = None
     concept: str | None = None
     severity: tuple[Severity, Severity, Severity] | None = None
@@ -396,9 +397,11 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         trie.add_all("severity", tables["severity"]["neutral"]["phrases"], None)
         _load_changes(changes, trie)
         headings = _load_sentences(sentences, trie)
+        known = observations.values()
         lists = {
-            name: frozenset(o.name for o in observations.values() if o.compared == how)
-            for name, how in (("compared", "beside"), ("compared_behind", "behind"))
+            "compared": frozenset(o.name for o in known if o.compared == "beside"),
+            "compared_behind": frozenset(o.name for o in known if o.compared == "behind"),
+            "still_there": frozenset(o.name for o in known if o.device or o.after_treatment),
         } | {
             name: frozenset(words)
             for table in ("grammar", "change", "context")

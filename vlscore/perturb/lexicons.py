@@ -124,7 +124,6 @@ class ComparingPhrases(NamedTuple):
 
     invented: tuple[str, ...]
     invented_for_lasting: tuple[str, ...]
-    changing: frozenset[str]
     unchanged: frozenset[str]
     adjectives: tuple[str, ...]
     not_before: tuple[str, ...]

@@ -80,6 +80,8 @@ def test_a_device_with_a_right_distance_is_one_entry(extended):
     far = "Transpyloric probe tip 12 cm beyond the pylorus."
     assert not judge.judge(good.replace("3 cm", "45 mm"), good).errors
     (error,) = judge.judge(far, good).errors
+    (finding,) = extract("Transpyloric probe in 2009.").findings
+    assert finding.status.value == "current"
     assert error.category.value == "wrong_location"
 
 

@@ -142,7 +142,7 @@ class InventComparison(Kind):
             table = statements().compare
             known = load_lexicon().observations[finding.observation]
             lasts = known.lasting or known.region == "bones"
-            is_lasting = lasts and known.name not in table.changing
+            is_lasting = lasts and not known.changing
             words = chance.pick(table.invented_for_lasting if is_lasting else table.invented)
             comma = " , " if source.is_tokenised else ", "
             meaning = Meaning(Effect.COMPARED, (finding.observation,), new=words.split()[0])
