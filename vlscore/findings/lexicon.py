@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 from vlscore.core import entries_of, entry_of, read_table
@@ -94,6 +95,7 @@ class Observation(NamedTuple):
     generic: bool = False
     harmless: bool = False
     moves: bool | None = None
+    zones: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     basal: bool = False
     one_sided: bool = False
     opaque: bool = False

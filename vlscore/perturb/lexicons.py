@@ -16,11 +16,10 @@ class Alike(NamedTuple):
 
 
 class LocationMoves(NamedTuple):
-    """Words that locate a finding -> their possible replacements, and for which findings."""
+    """Words that locate a finding -> their possible replacements."""
 
     sides: Mapping[str, str]
     zones: Mapping[str, tuple[str, ...]]
-    zones_of: Mapping[str, Mapping[str, tuple[str, ...]]]
     same_height: tuple[frozenset[str], ...]
 
     def height(self, zones: Iterable[str]) -> frozenset[str]:

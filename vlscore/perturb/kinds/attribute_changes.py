@@ -96,8 +96,7 @@ def _other_zone(
     moves, known = location_moves(), load_lexicon().observations
     # The moves for this finding, or for its interpretation in the same sentence.
     named = source.sentences[finding.sentence].findings
-    tables = (moves.zones_of.get(other.observation, {}) for other in named)
-    own = {old: options for table in tables for old, options in table.items()}
+    own = {old: to for other in named for old, to in known[other.observation].zones.items()}
     zones = {**moves.zones, **own}
     if words not in zones or not _may_be_anywhere(finding):
         return None
