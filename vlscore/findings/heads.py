@@ -181,19 +181,19 @@ def with_answers(
         if is_answer:
             is_answer = False
             continue
-        between = read[end : below[0]] if below is not None else ""
-        if below is not None and read[end - 1] == "?" and BLANK_LINE.search(between) is None:
-            is_answer = answers_line(read[start:end], read[slice(*below)], lexicon)
-            if is_answer:
-                yield start, below[1], 0
-                continue
-        if below is not None and read[end - 1].isalnum() and "\n" in between:
+        if below is None:
+            yield start, end, 0
+            continue
+        between = read[end : below[0]]
+        if is_question := read[end - 1] == "?":
+            may_be = BLANK_LINE.search(between) is None
+        elif may_be := read[end - 1].isalnum() and "\n" in between:
             before = slice(max(0, start - _MARK), start)
-            is_answer = (
+            may_be = (
                 (report[before] != read[before] or is_next_item(between))
                 and not _FILLED.search(read[read.rfind("\n", 0, start) + 1 : start])
                 and not _FILLED.search(between)
                 and read[below[1] - 1] != ":"
-                and answers_line(read[start:end], read[slice(*below)], lexicon)
             )
-        yield (start, below[1], end) if is_answer and below else (start, end, 0)
+        is_answer = may_be and answers_line(read[start:end], read[slice(*below)], lexicon)
+        yield (start, below[1], 0 if is_question else end) if is_answer else (start, end, 0)

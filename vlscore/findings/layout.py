@@ -362,19 +362,14 @@ class _LayoutReader:
             joined += tokens
         return joined
 
-    def _chance(self, clause: Sequence[Token]) -> float | None:
-        """Return the probability that is all that a clause says, such as "0.02"."""
-        number = clause[0].form
-        is_part = len(clause) == 1 and number.startswith(("0.", "1.0"))
-        return float(number) if is_part else None
-
     def _answer(self, clause: list[Token]) -> tuple[list[Token], bool, bool]:
         """Return the words of one clause of a value, whether it denies, and whether it has a side.
 
         It may be no more than "no".
         """
         has_side = not self._lists["sides"].isdisjoint(t.form for t in clause)
-        if (chance := self._chance(clause)) is not None:
+        if len(clause) == 1 and clause[0].form.startswith(("0.", "1.0")):
+            chance = float(clause[0].form)
             said = "no" if chance <= _UNLIKELY else "ticked" if chance >= _LIKELY else "doubt"
             return [self._word(said, clause)], said == "no", has_side
         found = self._find(clause)

@@ -65,13 +65,10 @@ def with_bare_names(text: str) -> str:
 
 
 _HEADER = re.compile(rf"^[\"']?(?:{any_of(_KEYS.naming)})[\"']?[ \t]*[;,~&]", re.M | re.I)
-_WIDE = re.compile(r" {2,}|^ +")
 _FIXED = re.compile(r"\S+(?: \S+)*")
 _CELL = re.compile(rf"[\"' ]*(?:{_SHORT}|-?[01](?:\.\d+)?)[\"' ]*", re.IGNORECASE)
 # A line of answers alone, below the names of findings.
-_VALUES = re.compile(
-    rf"^[\"' ]*(?:{_SHORT}|-?[01](?:\.\d+)?)[\"' ]*[;,~&]{_CELL.pattern}(?:[;,~&]|$)", re.M | re.I
-)
+_VALUES = re.compile(rf"^{_CELL.pattern}[;,~&]{_CELL.pattern}(?:[;,~&]|$)", re.M | re.I)
 _TICK = {True: "✓", False: "✗"}
 
 

@@ -21,7 +21,6 @@ _THOUGHT = re.compile(
 _BRACKET = re.compile(r"\[\s?(?P<close>/?)(?P<name>[A-Za-z][A-Za-z &/]{1,30})\s?\](?!\()")
 _LABELLED = re.compile(r"\[([^\W\d_][^\[\]\n:=]{1,40}[:=][^\[\]\n]{1,40})\]")
 
-
 _ALL_KEYS = frozenset((*_KEYS.naming, *_KEYS.stating, *_KEYS.describing))
 _NAME = re.compile(r"(?:<|lt;)/?([\w:.-]{1,40})/?(?:>|&(?:amp;)*gt;)")
 # A tag that begins and one that ends.
@@ -73,10 +72,10 @@ def _untagged(match: re.Match[str]) -> str:
         return line_end(match) if match["close"] else titled(title, match)
     if name in _TAGS["models"] or match["close"]:
         return line_end(match)
-    if _tags(match.string)[name] < _PAIR:
+    tags = _tags(match.string)
+    if tags[name] < _PAIR:
         return match.group()
     # What several elements are called is the name of none.
-    tags = _tags(match.string)
     is_key = name in _ALL_KEYS and not tags.keys().isdisjoint(_KEYS.stating)
     is_named = not match["rest"] and (is_key or (name not in _ALL_KEYS and tags[name] == _PAIR))
     is_label = is_named and _LEAF.match(match.string, match.end()) is not None
