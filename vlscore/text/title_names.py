@@ -39,9 +39,15 @@ def section_of_title(title: str) -> str | None:
 
 
 def is_sure_title(title: str) -> bool:
-    """Return whether a title can do without a colon: its words are known, and one is sure."""
+    """Return whether a title can do without a colon: its words are known, and one is sure.
+
+    >>> is_sure_title("Clinical history"), is_sure_title("History of")
+    (True, False)
+    """
     naming, is_all, section = _read_title(title)
-    return section is not None and is_all and not naming.isdisjoint(WORDS.titles.sure)
+    if section is None or not is_all or naming.isdisjoint(WORDS.titles.sure):
+        return False
+    return WORDS.lines.unfinished.isdisjoint(_WORDS.findall(title.lower())[-1:])
 
 
 def section_of_label(label: str) -> str | None:
