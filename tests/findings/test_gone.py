@@ -37,6 +37,29 @@ def test_what_has_gone_is_denied_and_resolved_whatever_the_words(gone):
         assert resolved(text) == {"pleural_effusion"}, text
 
 
+@pytest.mark.parametrize("gone", ["cleared", "resolved", "disappeared", "vanished"])
+def test_one_word_says_that_a_finding_has_gone(gone):
+    for text in (
+        f"The effusion {gone}.",
+        f"Effusion {gone}, no nodule.",
+        f"{gone.title()}: effusion.",
+    ):
+        assert chexpert_labels(text)[EFFUSION] == 0, text
+    assert chexpert_labels(f"The effusion partly {gone}.")[EFFUSION] == 1
+
+
+def test_two_names_of_one_device_have_gone_together():
+    for text in (
+        "Right IJ Swan-Ganz catheter has been removed.",
+        "Removal of the left subclavian PICC.",
+    ):
+        assert {str(f.polarity) for f in extract(text).findings} == {"negative"}, text
+
+
+def test_negative_pressure_denies_nothing():
+    assert chexpert_labels("Negative-pressure pulmonary edema.")[EDEMA] == 1
+
+
 @pytest.mark.parametrize(("device", "out"), [*product(("chest tube", "left drain", "PICC"), OUT)])
 def test_a_device_that_is_out_is_not_there(device, out):
     text = f"The {device} {out}."

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from vlscore.findings import context
@@ -183,8 +184,16 @@ def _read_piece(
 def _without_gone(
     findings: tuple[Finding, ...], comparisons: Sequence[Comparison]
 ) -> tuple[Finding, ...]:
-    """Deny the findings that have resolved, by whatever words."""
+    """Deny the findings that have resolved, by whatever words.
+
+    Two names one behind the other are of one device ("right IJ Swan-Ganz catheter").
+    """
     gone = {c.finding: c.span for c in comparisons if c.change is TemporalChange.RESOLVED}
+    for n, (before, finding) in enumerate(pairwise(findings)):
+        is_one = finding.observation == before.observation
+        if is_one and finding.span.start - before.span.end <= 1 and gone.keys() & {n, n + 1}:
+            words = gone.get(n) or gone[n + 1]
+            gone |= {n: words, n + 1: words}
     return tuple(as_gone(f, gone[n]) if n in gone else f for n, f in enumerate(findings))
 
 
