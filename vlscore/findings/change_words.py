@@ -56,12 +56,12 @@ def with_changes(
     found["change"] = kept
     if states := found.get("state"):
         # The only state stays: "the heart has increased in size" mentions a large heart.
-        free = [m for m in states if not any(_is_within(m, c) for c in composed)]
+        free = [m for m in states if not any(c.covers(m) for c in composed)]
         found["state"] = free or states
     if normal := found.get("normal"):
         # "Partly re-expanded" is better, and not yet normal.
         moving = [c for c in kept if c.entry in ENLARGING]
-        found["normal"] = [m for m in normal if not any(_is_within(m, c) for c in moving)]
+        found["normal"] = [m for m in normal if not any(c.covers(m) for c in moving)]
     if degrees := found.get("severity"):
         of_change = _degrees_of_change(tokens, found, kept, lexicon)
         of_change -= {degree for _, degree in compared}
@@ -149,10 +149,6 @@ def _made(first: int, last: int, value: str | None) -> Match:
     return Match(first, last, "change", str(value))
 
 
-def _is_within(inner: Match, outer: Match) -> bool:
-    return outer.first <= inner.first and inner.last <= outer.last
-
-
 def _degrees_of_change(
     tokens: Sequence[Token],
     found: dict[str, list[Match]],
@@ -167,6 +163,6 @@ def _degrees_of_change(
     return {made.head for made in patterns.fitting(lexicon.rules["degree"])} | {
         degree
         for degree in found.get("severity", ())
-        if any(_is_within(degree, change) for change in changes)
+        if any(change.covers(degree) for change in changes)
         and not words.isdisjoint(t.form for t in tokens[degree.first : degree.last + 1])
     }

@@ -58,16 +58,16 @@ def find_triggers(
     """
     triggers, boundaries = list(found.get("trigger", ())), list(found.get("boundary", ()))
     composed = list(_composed(tokens, found, lexicon))
+    longer = [
+        match
+        for match in composed
+        if (effect := match.entry.effect) == "pseudo"
+        or (match.layer == "composed" and effect != "terminate")
+    ]
+    triggers = [t for t in triggers if not any(each.covers(t) for each in longer)]
     for match in composed:
-        effect = match.entry.effect
-        if effect == "pseudo" or (match.layer == "composed" and effect != "terminate"):
-            triggers = [t for t in triggers if not match.first <= t.first < t.last <= match.last]
-            composed = [
-                c
-                for c in composed
-                if c.layer != "either" or not match.first <= c.first < c.last <= match.last
-            ]
-    for match in composed:
+        if match.layer == "either" and any(each.covers(match) for each in longer):
+            continue
         (boundaries if match.entry.effect == "terminate" else triggers).append(match)
     # In "no infiltrate that would suggest" nothing ends at "that", and in "no enlargement of the
     # heart is seen" nothing at "the heart is".
@@ -107,9 +107,7 @@ def _composed(
 
 def _continues(trigger: Match, match: Match) -> bool:
     """Return whether a trigger covers a match, or continues behind it."""
-    return trigger.first < match.last and (
-        trigger.last > match.last or trigger.first <= match.first < match.last <= trigger.last
-    )
+    return trigger.covers(match) or trigger.first < match.last < trigger.last
 
 
 def scopes(tokens: Sequence[Token], triggers: Sequence[Match], lexicon: Lexicon) -> list[Scope]:

@@ -31,6 +31,10 @@ class Match(NamedTuple):
     layer: str
     entry: Any
 
+    def covers(self, other: "Match") -> bool:
+        """Return whether all tokens of another match are among those of this one."""
+        return self.first <= other.first and other.last <= self.last
+
 
 @dataclass(frozen=True, eq=False)
 class Spellings:

@@ -53,7 +53,7 @@ def _unquoted(joint: str, match: re.Match[str]) -> str:
 _AROUND = re.compile(
     rf"(?<![^\W_])(?:{any_of(_KEYS.prefixes)})(?:_(?=[A-Za-z])|(?=[A-Z][a-z]))"
     r"|(?<=[:=])[ \t]*(?:!!\w+[ \t]+)?(?P<quote>[\"'])(?P<value>[^\"'\n]{1,80})(?P=quote)"
-    rf"|!!\w+(?=\s)"
+    r"|!!\w+(?=\s)"
 )
 
 
@@ -81,13 +81,13 @@ def with_bars(text: str) -> str:
     lines = text.split("\n")
     for sign in ";,~&":
         if sign in text:
-            _bar(lines, sign)
+            _put_bars(lines, sign)
     if "   " in text:
-        _bar_fixed(lines)
+        _put_bars_at_columns(lines)
     return "\n".join(lines)
 
 
-def _bar(lines: list[str], sign: str) -> None:
+def _put_bars(lines: list[str], sign: str) -> None:
     """Write bars between the cells of tables, and answers behind names that stand above them."""
     columns = 0
     for at, line in enumerate(lines):
@@ -106,7 +106,7 @@ def _bar(lines: list[str], sign: str) -> None:
             lines[at] = line.replace(sign, "|")
 
 
-def _bar_fixed(lines: list[str]) -> None:
+def _put_bars_at_columns(lines: list[str]) -> None:
     """Write bars before the columns of tables that have them at the same places."""
     starts: list[int] = []
     for at, line in enumerate(lines):
@@ -196,10 +196,10 @@ def without_turns(text: str) -> str:
     >>> without_turns("Q1. Edema? A1. No. Q2: Is it clear? A2: Yes.").split()
     ['Edema?', 'No.', 'Is', 'it', 'clear?', 'Yes.']
     """
-    return _TURN.sub(_untold, text)
+    return _TURN.sub(_without_speakers, text)
 
 
-def _untold(match: re.Match[str]) -> str:
+def _without_speakers(match: re.Match[str]) -> str:
     asker = match["asker"] or ""
     lines = LINE + BLANK * (len(asker) - 1) if asker else ""
     return lines + match["question"] + BLANK * len(match["answerer"])
@@ -221,10 +221,10 @@ def without_segments(text: str) -> str:
     >>> without_segments("OBX|1|CE|1^Edema||0^Absent|").split()
     ['Edema:', 'Absent']
     """
-    return _SEGMENT.sub(_unsegmented, text) if _MESSAGE.search(text) else text
+    return _SEGMENT.sub(_fields_shown, text) if _MESSAGE.search(text) else text
 
 
-def _unsegmented(match: re.Match[str]) -> str:
+def _fields_shown(match: re.Match[str]) -> str:
     kind, *fields = match.group().split("|")
     shown = [BLANK * len(kind)]
     wanted, sign = _SHOWN.get(kind, ()), BLANK
