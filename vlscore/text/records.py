@@ -49,11 +49,12 @@ def _unquoted(joint: str, match: re.Match[str]) -> str:
     return f" {match.group(1) or match.group(2) or ''} "
 
 
+_YAML_TYPE = r"!!(?:bool|str|int|float|null|seq|map)\b(?=\s)"
 # What programs put before a name ("has_edema", "isPresent"), and YAML around a value.
 _AROUND = re.compile(
     rf"(?<![^\W_])(?:{any_of(_KEYS.prefixes)})(?:_(?=[A-Za-z])|(?=[A-Z][a-z]))"
-    r"|(?<=[:=])[ \t]*(?:!!\w+[ \t]+)?(?P<quote>[\"'])(?P<value>[^\"'\n]{1,80})(?P=quote)"
-    r"|!!\w+(?=\s)"
+    rf"|(?<=[:=])[ \t]*(?:{_YAML_TYPE}[ \t]+)?(?P<quote>[\"'])(?P<value>[^\"'\n]{{1,80}})(?P=quote)"
+    rf"|{_YAML_TYPE}"
 )
 
 
