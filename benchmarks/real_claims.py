@@ -49,7 +49,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from machine import describe_machine, publish
+from machine import describe_machine, forget, publish
 from real_data import BOTH_VIEWS, CHOOSE, REPORT, TRAIN, WORK, Array, RealData, parser_of
 from real_encoders import HOSPITALS, IMAGENET, fit, imagenet_weights
 from real_imperfect import (
@@ -81,7 +81,7 @@ from vlscore.claims import (
 from vlscore.data import PhantomStudy, Study, open_studies, render, sample_studies
 from vlscore.embedding import EmbeddedTable, StudyEmbedder, StudyViews, embed_table
 from vlscore.evaluation import cases_of
-from vlscore.findings import Span, extraction
+from vlscore.findings import Span
 from vlscore.metrics import (
     TRUST,
     RuleJudge,
@@ -581,8 +581,7 @@ def speed(seen: Seen, data: RealData, names: Sequence[str]) -> str:
     images = seen.images(data.table(TRAIN), names)
     evidence = fit_evidence(*known.split(0.5, 0))
     texts = [study.reference or "" for study in images.studies]
-    # Sentences that were read before are remembered, and their time would not count.
-    extraction._remembered.cache_clear()
+    forget()
     began = time.perf_counter()
     found = [ClaimOfImage(k, "r", c) for k, text in enumerate(texts) for c in claims_of(text)]
     read = time.perf_counter() - began

@@ -40,6 +40,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from data import GENERATED
@@ -255,7 +256,7 @@ def holds(interval: Interval, truth: float) -> bool:
     return bool(interval.low <= truth <= interval.high)
 
 
-def holds_place(row: dict[str, object], truth: float) -> bool:
+def holds_place(row: dict[str, Any], truth: float) -> bool:
     """Return whether an interval of places, whose ends may be none (nan), holds the truth."""
     place = row["place"]
     low, high = (np.inf if np.isnan(each) else each for each in (place.low, place.high))

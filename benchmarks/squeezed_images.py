@@ -117,7 +117,8 @@ def _restored(source: Path, copy: Path, rows: int | None, columns: int | None) -
     if copy.exists() and copy.stat().st_mtime_ns > source.stat().st_mtime_ns:
         return copy
     pixels = read_image(source, ImagePolicy(other_modalities="accept")).to_uint8()
-    size = restored_size(*pixels.shape, rows, columns)
+    height, width = pixels.shape
+    size = restored_size(height, width, rows, columns)
     if size is None:
         return source
     stretched = cv2.resize(pixels, size[::-1], interpolation=cv2.INTER_CUBIC)

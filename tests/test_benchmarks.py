@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import re
+import subprocess
 import sys
 
 import pytest
@@ -64,6 +65,17 @@ def test_a_script_says_what_it_measures_where_and_when():
         if wrong := [name for name, is_so in has.items() if not is_so]:
             lacking[script.stem] = wrong
     assert lacking == {}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_scripts_use_names_and_arguments_that_the_package_has(tmp_path):
+    """Most scripts run in no test, and would break unnoticed where the package changes."""
+    settings = ("--config-file", FOLDER / "mypy.ini", "--cache-dir", tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *settings], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_an_absent_file_is_answered_with_where_to_get_it(data, tmp_path):
