@@ -28,6 +28,9 @@ def test_facts_are_added_replaced_and_left_out():
     assert base.flagged("F").has("F")
     assert base.flagged("F").get("F") is None
     assert base.get("txt") == "all"
+    assert str(base.flagged("F").plus(v="1").plus(Signature("b", (("G", None),)))) == (
+        "a|C:1.5|txt:all|v:1|F|G"
+    )
 
 
 def test_what_would_not_parse_is_refused():

@@ -41,9 +41,9 @@ class Signature:
     def plus(
         self, facts: "Mapping[str, Any] | Signature | None" = None, **more: Any
     ) -> "Signature":
-        """Return the signature with further facts at its end; None values are left out.
+        """Return the signature with further facts; values of None are left out.
 
-        A fact that exists already gets the new value at the same position.
+        A fact that exists already gets the new value at the same position. Flags stay at the end.
         """
         if isinstance(facts, Signature):
             added = list(facts.facts)
@@ -52,7 +52,8 @@ class Signature:
             added = [(name, written(value)) for name, value in further.items() if value is not None]
         known = dict(self.facts)
         known.update(added)
-        return Signature(self.subject, tuple(known.items()))
+        in_order = sorted(known.items(), key=lambda fact: fact[1] is None)
+        return Signature(self.subject, tuple(in_order))
 
     def flagged(self, *flags: str) -> "Signature":
         """Return the signature with flags at its end."""

@@ -44,10 +44,8 @@ def retrieval(
     policy = TextPolicy.named(text_policy)
     table = as_table(studies, {"image", "reference"})
     embedder = embedder.for_table(table)
-    facts = embedder.signature
-    flags = [name for name, value in facts if value is None]
-    signature = Signature("retrieval").plus(txt=policy.signature()).plus(facts.without(*flags))
-    signature = signature.plus(v=__version__).flagged(*flags)
+    signature = Signature("retrieval").plus(txt=policy.signature())
+    signature = signature.plus(embedder.signature).plus(v=__version__)
     key = {"command": "retrieval", **table.key, "signature": str(signature)}
 
     def compute(path: Path) -> Content:

@@ -199,12 +199,12 @@ class Plan:
     ) -> Signature:
         inputs = [self.signature_of(each, embeddings) for each in self._inputs[metric]]
         settings = dict(metric.settings)
-        facts: list[tuple[str, str | None]] = []
+        facts = Signature("")
         if metric.uses_embeddings and embeddings is not None:
             if "C" in settings:
                 settings["C"] = constant_of(metric, embeddings.C)
             of = embeddings.signature
-            facts = list(of if metric.uses_image else of.without("img", "views"))
+            facts = of if metric.uses_image else of.without("img", "views")
         signature = Signature(metric.name).plus(settings).plus(metric.facts())
         if not metric.uses_embeddings and not inputs:
             known = metric.normalisation.items()
@@ -214,12 +214,9 @@ class Plan:
         if inputs:
             signature = signature.plus(of=" + ".join(str(s).replace("|", ",") for s in inputs))
         # Nobody knows which section of a report vectors from elsewhere are of.
-        is_stored = any(name == STORED for name, _ in facts)
-        signature = signature.plus(txt=None if is_stored else self._text)
-        signature = signature.plus(Signature("", tuple(f for f in facts if f[1] is not None)))
+        signature = signature.plus(txt=None if facts.has(STORED) else self._text).plus(facts)
         # A flag such as DEMONSTRATION-ENCODER also applies to metrics computed from others.
-        every = [*facts, *(fact for each in inputs for fact in each)]
-        flags = [name for name, value in every if value is None]
+        flags = [name for each in inputs for name, value in each if value is None]
         return signature.plus(v=__version__).flagged(*flags)
 
     def _checked(self, metric: Metric, computed: Any, batch: Batch) -> Computed:

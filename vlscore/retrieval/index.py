@@ -356,9 +356,8 @@ def index_signature(embedder: StudyEmbedder, kind: str, text_policy: TextPolicy)
     input = {"txt": text_policy.signature()}
     if kind == "image":
         input = {"img": embedder.image_policy.signature(), "views": "first"}
-    flags = [name for name, value in facts if value is None]
     signature = Signature("index").plus(enc=facts.get("enc")).plus(input)
-    return signature.plus(prec=facts.get("prec")).flagged(*flags)
+    return signature.plus(facts.without("img", "views"))
 
 
 def _reports(table: Path, settings: SourceSettings) -> Iterator[Report | Failure]:

@@ -114,21 +114,14 @@ class IndexSearch:
             signature = signature.of(target.name).plus(views=views)
         elif target.reads_texts and embedder is not None:
             # The candidates that are scored depend on the encoder that found them.
-            flags = [name for name, value in embedder.signature if value is None]
-            embeddings = embedder.signature.without("img", "views", *flags)
-            signature = signature.plus(embeddings).flagged(*flags)
-        flags = [name for name, value in signature if value is None]
+            signature = signature.plus(embedder.signature.without("img", "views"))
         effort = f"(effort={settings.effort})" if settings.effort is not None else ""
-        return (
-            signature.without(*flags)
-            .plus(
-                oracle=f"approximate{effort}" if self.is_approximate else "exact",
-                guard=settings.guard if target.metric.name == "vlscore" else None,
-                excl=self._exclusions.printed,
-                index=self._index.digests[VECTORS][:12],
-                candidates=(settings.candidates or "all") if target.reads_texts else None,
-            )
-            .flagged(*flags)
+        return signature.plus(
+            oracle=f"approximate{effort}" if self.is_approximate else "exact",
+            guard=settings.guard if target.metric.name == "vlscore" else None,
+            excl=self._exclusions.printed,
+            index=self._index.digests[VECTORS][:12],
+            candidates=(settings.candidates or "all") if target.reads_texts else None,
         )
 
     def hits(self, batch: EmbeddedTable) -> list[tuple[Study, Array | str]]:

@@ -180,12 +180,9 @@ def _signature(
     signature = signature.plus(
         train=None if trained is None else trained.sha256[:12], txt=policy.signature()
     )
-    flags: list[str] = []
     if embedder is not None:
-        facts = embedder.signature
-        flags = [name for name, value in facts if value is None]
-        signature = signature.plus(facts.without(*flags))
-    return signature.plus(v=__version__).flagged(*flags)
+        signature = signature.plus(embedder.signature)
+    return signature.plus(v=__version__)
 
 
 def _rows(
