@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+from cyclopts import Parameter
+
 from vlscore.cli.output import echo
-from vlscore.cli.shared import described
 from vlscore.core import RECORD, FinishedRun, finished_run
 from vlscore.errors import InvalidSetting
 
@@ -21,7 +22,7 @@ def again(
     /,
     *,
     out: Annotated[
-        Path | None, described("Folder for the repeated run. Default: nothing is computed.")
+        Path | None, Parameter(help="Folder for the repeated run. Default: nothing is computed.")
     ] = None,
 ) -> None:
     """Repeat a finished run with the same command and options.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts.types import PositiveInt
 
-from vlscore.cli.output import check_figure, print_encoder_warning, show
+from vlscore.cli.output import OutputOptions, print_encoder_warning, show
 from vlscore.cli.progress import phase_progress
 from vlscore.cli.shared import (
     TABLE,
@@ -15,7 +15,6 @@ from vlscore.cli.shared import (
     ImageRoot,
     Names,
     Out,
-    OutputOptions,
     Ratings,
     named_values,
     options,
@@ -137,7 +136,6 @@ def align(
     from vlscore.evaluation import align as compute_alignment
     from vlscore.evaluation import split_values
 
-    check_figure(figure)
     pairs = texts.read(ratings, meaning=ratings_are, image_root=texts.image_root)
     if candidates:
         pairs = pairs.only(candidates)

@@ -69,10 +69,9 @@ COMMANDS = {
 
 def _from_config(app: Any, commands: Any, arguments: Any) -> None:
     """Take options of `vlscore train` from the file of --config."""
-    if tuple(commands)[-1:] == ("train",):
-        from vlscore.cli.train import from_config
+    from vlscore.cli.train import from_config
 
-        from_config(arguments)
+    from_config(arguments)
 
 
 app = App(
@@ -99,7 +98,6 @@ app = App(
     group_commands=Group("Options", sort_key=0),
     group_arguments=Group("Arguments", sort_key=0),
     group_parameters=Group("Options", sort_key=1),
-    config=_from_config,
     result_action="return_value",
     suppress_keyboard_interrupt=False,
     exit_on_error=False,
@@ -113,7 +111,8 @@ for _number, (_purpose, _commands) in enumerate(COMMANDS.items(), 1):
     for _place, _name in enumerate(_commands):
         _file = _name.replace("-", "_")
         _function = f"vlscore.cli.{_file}:{_file}"
-        app.command(_function, name=_name, group=_group, sort_key=_place)
+        _more: dict[str, Any] = {"config": _from_config} if _name == "train" else {}
+        app.command(_function, name=_name, group=_group, sort_key=_place, **_more)
 
 
 def commands() -> dict[str, App]:

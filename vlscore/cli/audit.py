@@ -6,18 +6,16 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from cyclopts.types import NonNegativeInt
 
-from vlscore.cli.output import echo, print_failures, print_notes, show
+from vlscore.cli.output import OutputOptions, echo, print_failures, print_notes, show
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     READING,
     Figure,
     Names,
     Out,
-    OutputOptions,
     Seed,
     Table,
     TableOptions,
-    described,
     options,
     renamed,
     worker_count,
@@ -41,14 +39,18 @@ def make(
     table: TableOptions = TableOptions(),
     image_policy: Annotated[
         str,
-        described(
-            "Grey levels: auto, header, minmax, percentile or full; further settings after commas.",
-            READING,
+        Parameter(
+            help="Grey levels: auto, header, minmax, percentile or full; further settings after "
+            "commas.",
+            group=READING,
         ),
     ] = "auto",
     workers: Annotated[
         NonNegativeInt | None,
-        described("Processes that read and write films. Default: one a core, at most 16.", READING),
+        Parameter(
+            help="Processes that read and write films. Default: one a core, at most 16.",
+            group=READING,
+        ),
     ] = None,
     output: Annotated[OutputOptions, options(without=("report", "as_json"))] = OutputOptions(),
 ) -> None:

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-from vlscore.cli.output import print_encoder_warning, show
+from vlscore.cli.output import OutputOptions, print_encoder_warning, show
 from vlscore.cli.progress import row_progress
-from vlscore.cli.shared import EncoderOptions, Out, OutputOptions, Table, TableOptions, options
+from vlscore.cli.shared import EncoderOptions, Out, Table, TableOptions, options, worker_count
 from vlscore.evaluation import BaselineSettings
 
 
@@ -67,7 +67,7 @@ def baseline(
             settings=settings,
             embedder=embedder,
             text_policy=encoding.section,
-            workers=encoding.decoders() if has_images else 0,
+            workers=worker_count(encoding.workers) if has_images else 0,
             overwrite=output.overwrite,
             on_progress=on_progress,
         )

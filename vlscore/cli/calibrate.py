@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts.types import NonNegativeInt
 
 from vlscore.cli.output import (
+    OutputOptions,
     echo,
     end_with,
     print_encoder_warning,
@@ -15,7 +16,7 @@ from vlscore.cli.output import (
     terminal_width,
 )
 from vlscore.cli.progress import row_progress
-from vlscore.cli.shared import EncoderOptions, OutputOptions, Table, TableOptions, options
+from vlscore.cli.shared import EncoderOptions, Table, TableOptions, options, worker_count
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def calibrate(
             opened,
             others=others,
             text_policy=encoding.policy(),
-            workers=encoding.decoders(),
+            workers=worker_count(encoding.workers),
             seed=seed,
             on_progress=on_progress,
         )

@@ -5,16 +5,16 @@ from typing import Annotated
 
 from cyclopts import Group
 
-from vlscore.cli.output import print_encoder_warning, show
+from vlscore.cli.output import OutputOptions, print_encoder_warning, show
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     Names,
     Out,
-    OutputOptions,
     Table,
     TableOptions,
     options,
+    worker_count,
 )
 from vlscore.evaluation import EvidenceSettings
 
@@ -80,7 +80,7 @@ def claims(
             evidence=evidence,
             rate=rate,
             settings=settings,
-            workers=encoding.decoders(),
+            workers=worker_count(encoding.workers),
             overwrite=output.overwrite,
             on_progress=on_progress,
         )

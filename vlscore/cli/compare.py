@@ -5,20 +5,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from vlscore.cli.output import check_figure, print_encoder_warning, show
+from vlscore.cli.output import RESULTS, OutputOptions, print_encoder_warning, show
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
-    RESULTS,
     STUDY,
     EncoderOptions,
     Figure,
     Names,
     Out,
-    OutputOptions,
     Several,
     TableOptions,
-    columns_and_patient,
     options,
+    renamed,
+    worker_count,
 )
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import ComparisonSettings, TableSettings
@@ -70,13 +69,12 @@ def compare(
     from vlscore.evaluation import compare as compute
     from vlscore.evaluation import open_sources, paper_table, with_preset_columns
 
-    check_figure(figure)
     general, own = _by_system(table.rename)
-    columns, patient = columns_and_patient(general, *STUDY)
+    columns = renamed(general, *STUDY, "patient")
     settings = dataclasses.replace(
         settings,
         train=None if train is None else open_reports(train),
-        patient_column=patient,
+        patient_column=columns.pop("patient", None),
     )
     sources = open_sources(systems, columns, own, table.limit)
     scorer = _scorer_of(sources, metrics, settings, encoding, text_only, output.quiet)
@@ -90,7 +88,7 @@ def compare(
             settings,
             table=paper,
             image_root=table.image_root,
-            workers=encoding.decoders(),
+            workers=worker_count(encoding.workers),
             overwrite=output.overwrite,
             on_progress=on_progress,
         )

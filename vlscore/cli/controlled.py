@@ -3,18 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from vlscore.cli.output import echo, print_encoder_warning, show
+from vlscore.cli.output import OutputOptions, echo, print_encoder_warning, show
 from vlscore.cli.progress import phase_progress
-from vlscore.cli.shared import (
-    EncoderOptions,
-    Limit,
-    Names,
-    Out,
-    OutputOptions,
-    Rename,
-    options,
-    renamed,
-)
+from vlscore.cli.shared import EncoderOptions, Limit, Names, Out, Rename, options, renamed
 from vlscore.evaluation import ControlledSettings
 
 if TYPE_CHECKING:

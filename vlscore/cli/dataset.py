@@ -3,9 +3,16 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from vlscore.cli.output import echo, end_with, print_json, print_notes, terminal_width
+from vlscore.cli.output import (
+    OutputOptions,
+    echo,
+    end_with,
+    print_json,
+    print_notes,
+    terminal_width,
+)
 from vlscore.cli.progress import row_progress
-from vlscore.cli.shared import Names, OutputOptions, options
+from vlscore.cli.shared import Names, options
 from vlscore.errors import InvalidSetting, UnknownName
 
 if TYPE_CHECKING:

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-from vlscore.cli.output import echo
-from vlscore.cli.shared import EncoderOptions, OutputOptions, described, options
+from cyclopts import Parameter
+
+from vlscore.cli.output import OutputOptions, echo
+from vlscore.cli.shared import EncoderOptions, options
 from vlscore.core import resource_path
 
 ENCODER = "phantom-judging"
@@ -21,7 +23,7 @@ and it reads findings by the same rules as the judge."""
 
 def demo(
     *,
-    out: Annotated[Path, described("Folder for the results.")] = Path("out/demo"),
+    out: Annotated[Path, Parameter(help="Folder for the results.")] = Path("out/demo"),
     output: Annotated[OutputOptions, options(without=("keep_going",))] = OutputOptions(),
 ) -> None:
     """Compare two bundled generators of reports, with images.

@@ -4,8 +4,7 @@ import platform
 import textwrap
 from functools import partial
 
-from vlscore.cli.output import echo, print_json, terminal_width
-from vlscore.cli.shared import AsJson
+from vlscore.cli.output import AsJson, echo, print_json, terminal_width
 from vlscore.core import __version__
 
 _NOT_READY = 1

@@ -4,8 +4,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from vlscore.cli.output import echo, print_json, terminal_width
-from vlscore.cli.shared import AsJson
+from vlscore.cli.output import AsJson, echo, print_json, terminal_width
 
 if TYPE_CHECKING:
     from vlscore.encoders import EncoderCard

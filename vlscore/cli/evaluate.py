@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.types import NonNegativeInt
 
-from vlscore.cli.output import check_figure, echo, print_encoder_warning, show, terminal_width
+from vlscore.cli.output import (
+    RESULTS,
+    OutputOptions,
+    echo,
+    print_encoder_warning,
+    show,
+    terminal_width,
+)
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
-    RESULTS,
     STUDY,
     EncoderOptions,
     Figure,
@@ -18,10 +24,9 @@ from vlscore.cli.shared import (
     Metrics,
     Names,
     Out,
-    OutputOptions,
     Several,
     TableOptions,
-    columns_and_patient,
+    worker_count,
 )
 from vlscore.errors import InvalidSetting
 
@@ -79,15 +84,17 @@ def evaluate(
     from vlscore.evaluation import join_parts
     from vlscore.metrics import Plan
 
-    check_figure(figure)
     embedder = None
     if join:
         result = join_parts(studies, out, format=format, overwrite=output.overwrite)
     elif len(studies) != 1:
         raise InvalidSetting("name one table; several folders are for --join")
     else:
+        if embeddings is not None and engine == "ray":
+            raise InvalidSetting("--embeddings needs no cluster: leave --engine ray out")
         chosen = metrics or ("vlscore",)
-        columns, patient = columns_and_patient(table.rename, *STUDY)
+        columns = table.columns(*STUDY, "patient")
+        patient = columns.pop("patient", None)
         # The table first: a slip in it is found before seconds go into loading an encoder.
         opened = open_studies(
             studies[0],
@@ -96,8 +103,6 @@ def evaluate(
             columns=columns,
             limit=table.limit,
         )
-        if embeddings is not None and engine == "ray":
-            raise InvalidSetting("--embeddings needs no cluster: leave --engine ray out")
         scorer = encoding.scorer(chosen, vectors=embeddings)
         embedder = scorer.embedder
         with row_progress(opened.count, quiet=output.is_silent, embedder=embedder) as on_progress:
@@ -111,7 +116,7 @@ def evaluate(
                 patient=patient,
                 part=part,
                 engine=_on_ray(encoding, chosen) if engine == "ray" else None,
-                workers=encoding.decoders(),
+                workers=worker_count(encoding.workers),
                 overwrite=output.overwrite,
                 keep_going=output.keep_going,
                 on_progress=on_progress,

@@ -5,8 +5,8 @@ import warnings
 from pathlib import Path
 from typing import Annotated
 
-from vlscore.cli.output import echo, print_encoder_warning
-from vlscore.cli.shared import AsJson, EncoderOptions, Text, options
+from vlscore.cli.output import AsJson, echo, print_encoder_warning
+from vlscore.cli.shared import EncoderOptions, Text, options
 
 
 def explain(

@@ -1,8 +1,8 @@
 """`vlscore failure-modes`: which errors the reports have that a metric takes for the best."""
 
 from vlscore.cli.align import RatingOptions
-from vlscore.cli.output import show
-from vlscore.cli.shared import Out, OutputOptions, Ratings, Resamples, Seed
+from vlscore.cli.output import OutputOptions, show
+from vlscore.cli.shared import Out, Ratings, Resamples, Seed
 
 
 def failure_modes(

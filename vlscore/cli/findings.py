@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from vlscore.cli.output import show
+from vlscore.cli.output import OutputOptions, show
 from vlscore.cli.progress import row_progress
-from vlscore.cli.shared import Limit, Out, OutputOptions, Rename, Section, Table, options, renamed
+from vlscore.cli.shared import Limit, Out, Rename, Section, Table, options, renamed
 from vlscore.findings import LabelPolicy
 
 

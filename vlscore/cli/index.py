@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import App
 
 from vlscore.cli.output import (
+    OutputOptions,
     echo,
     end_with,
     print_encoder_warning,
@@ -16,11 +17,11 @@ from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     Out,
-    OutputOptions,
     Table,
     TableOptions,
     options,
     renamed,
+    worker_count,
 )
 
 index = App(
@@ -84,7 +85,7 @@ def build(
             settings,
             approximate=approximate,
             overwrite=output.overwrite,
-            workers=encoding.decoders(),
+            workers=worker_count(encoding.workers),
             on_progress=on_progress,
         )
     print_encoder_warning(embedder)

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Group, Parameter
 from cyclopts.types import PositiveInt
 
-from vlscore.cli.output import echo, print_encoder_warning, show
+from vlscore.cli.output import OutputOptions, echo, print_encoder_warning, show
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     ImageRoot,
     Limit,
     Out,
-    OutputOptions,
     Rename,
     Section,
     Table,
     options,
     renamed,
+    worker_count,
 )
 from vlscore.errors import InvalidSetting
 
@@ -154,7 +154,7 @@ def judge(
             age_column=age,
             indication_column=indication,
             text_policy=None if section == "all" else TextPolicy.named(section),
-            workers=encoding.decoders(),
+            workers=worker_count(encoding.workers),
             overwrite=output.overwrite,
             on_progress=on_progress,
         )

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group
 
-from vlscore.cli.output import print_encoder_warning, show
+from vlscore.cli.output import OutputOptions, print_encoder_warning, show
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     OptionalOut,
-    OutputOptions,
     Table,
     TableOptions,
     options,
+    worker_count,
 )
 from vlscore.retrieval import OracleSettings
 
@@ -91,7 +91,7 @@ def oracle(
                 embedder,
                 search,
                 text_policy=encoding.section,
-                workers=encoding.decoders(),
+                workers=worker_count(encoding.workers),
                 overwrite=output.overwrite,
                 on_progress=on_progress,
             )

@@ -1,11 +1,13 @@
-"""Output of commands: tables as far as they fit on a screen, notes, failures."""
+"""Output of commands, and its options: tables as far as they fit on a screen, notes, failures."""
 
 import dataclasses
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Group, Parameter
 
 from vlscore.core import printable
 from vlscore.errors import Failure
@@ -14,12 +16,41 @@ if TYPE_CHECKING:
     from vlscore.embedding import StudyEmbedder
     from vlscore.stats import Result, TextTable
 
+RESULTS = Group("Results", sort_key=5)
+AsJson = Annotated[
+    bool, Parameter(help="Print the results as json only.", group=RESULTS, name="--json")
+]
+Quiet = Annotated[bool, Parameter(help="Print no progress and no tables.", group=RESULTS)]
+
 SHOWN_FAILURES = 10
 # Failed rows of which equal reasons are listed in one line.
 GROUPED_FAILURES = 1000
 _NAMES_OF_A_GROUP = 3
 # Lines of results that a command prints at most, unless its first table is longer.
 SCREEN = 40
+
+
+@Parameter(name="*", group=RESULTS)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """How a command treats earlier results and failed rows, and what it prints.
+
+    Attributes:
+        overwrite: Compute again, and replace earlier results at the end.
+        keep_going: Exit with status 0 even if some rows could not be used.
+        report: Also write report.html, which shows results and reports.
+    """
+
+    overwrite: bool = False
+    keep_going: bool = False
+    report: bool = False
+    quiet: Quiet = False
+    as_json: AsJson = False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether neither progress nor tables are printed."""
+        return self.quiet or self.as_json
 
 
 def echo(text: object = "", *, err: bool = False, end: str = "\n") -> None:
@@ -36,17 +67,6 @@ def terminal_width() -> int:
     import shutil
 
     return max(shutil.get_terminal_size((80, 24)).columns, 80)
-
-
-def check_figure(format: str | None) -> None:
-    """Refuse figures that cannot be drawn, before anything is computed.
-
-    Raises: InvalidSetting for an unknown format; MissingDependency without matplotlib.
-    """
-    from vlscore.stats import check_drawable
-
-    if format is not None:
-        check_drawable(format)
 
 
 def print_encoder_warning(embedder: "StudyEmbedder | None") -> None:
@@ -174,22 +194,9 @@ def show_tables(
             echo(f"{' and '.join(more)}: {rest}")
 
 
-class OutputSettings(Protocol):
-    """What `show` reads of `OutputOptions`, whose file imports this one."""
-
-    @property
-    def report(self) -> bool: ...
-    @property
-    def keep_going(self) -> bool: ...
-    @property
-    def quiet(self) -> bool: ...
-    @property
-    def as_json(self) -> bool: ...
-
-
 def show(
     result: "Result",
-    options: OutputSettings,
+    options: OutputOptions,
     plural: str = "rows could not be used",
     singular: str | None = None,
     *,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from vlscore.cli.output import echo, end_with, print_json, print_notes
-from vlscore.cli.shared import OutputOptions, Rename, named_values, options
+from vlscore.cli.output import OutputOptions, echo, end_with, print_json, print_notes
+from vlscore.cli.shared import Rename, named_values, options
 from vlscore.errors import InvalidSetting
 
 _SIDES = {

@@ -5,9 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-from vlscore.cli.output import echo, end_with, print_failures, print_notes, terminal_width
+from vlscore.cli.output import (
+    OutputOptions,
+    echo,
+    end_with,
+    print_failures,
+    print_notes,
+    terminal_width,
+)
 from vlscore.cli.progress import row_progress
-from vlscore.cli.shared import Limit, OutputOptions, Rename, options, renamed
+from vlscore.cli.shared import Limit, Rename, options, renamed
 from vlscore.core import limit_notes, split_names
 from vlscore.errors import InvalidSetting
 from vlscore.perturb import PerturbationSettings

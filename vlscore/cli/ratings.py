@@ -5,18 +5,8 @@ from typing import Annotated
 
 from cyclopts import App
 
-from vlscore.cli.output import echo, print_notes, show
-from vlscore.cli.shared import (
-    ImageRoot,
-    Out,
-    OutputOptions,
-    Quiet,
-    Resamples,
-    Seed,
-    Several,
-    named_values,
-    options,
-)
+from vlscore.cli.output import OutputOptions, Quiet, echo, print_notes, show
+from vlscore.cli.shared import ImageRoot, Out, Resamples, Seed, Several, named_values, options
 from vlscore.core import split_names
 from vlscore.evaluation import SheetSettings
 

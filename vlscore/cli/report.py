@@ -4,9 +4,9 @@ from pathlib import Path
 
 from cyclopts.types import NonNegativeInt
 
-from vlscore.cli.output import echo, print_notes
+from vlscore.cli.output import Quiet, echo, print_notes
 from vlscore.cli.progress import row_progress
-from vlscore.cli.shared import ImageRoot, Quiet, Several
+from vlscore.cli.shared import ImageRoot, Several
 
 
 def report(

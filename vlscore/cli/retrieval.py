@@ -5,15 +5,15 @@ import tempfile
 from pathlib import Path
 from typing import Annotated
 
-from vlscore.cli.output import print_encoder_warning, show
+from vlscore.cli.output import OutputOptions, print_encoder_warning, show
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     OptionalOut,
-    OutputOptions,
     Table,
     TableOptions,
     options,
+    worker_count,
 )
 
 
@@ -48,7 +48,7 @@ def retrieval(
                 folder,
                 embedder,
                 text_policy=encoding.section,
-                workers=encoding.decoders(),
+                workers=worker_count(encoding.workers),
                 overwrite=output.overwrite,
                 on_progress=on_progress,
             )

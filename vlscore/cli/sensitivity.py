@@ -4,16 +4,16 @@ import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from vlscore.cli.output import echo, print_encoder_warning, show
+from vlscore.cli.output import OutputOptions, echo, print_encoder_warning, show
 from vlscore.cli.progress import phase_progress
 from vlscore.cli.shared import (
     EncoderOptions,
     Format,
     Names,
     Out,
-    OutputOptions,
     TableOptions,
     options,
+    worker_count,
 )
 from vlscore.evaluation import SensitivitySettings
 
@@ -79,7 +79,7 @@ def sensitivity(
             limit=table.limit,
             figure=figure,
             format=format,
-            workers=encoding.decoders(),
+            workers=worker_count(encoding.workers),
             overwrite=output.overwrite,
             on_phase=on_phase,
         )

@@ -20,7 +20,7 @@ from cyclopts import Group, Parameter
 from cyclopts.types import NonNegativeInt, PositiveInt
 from cyclopts.validators import Number
 
-from vlscore.cli.output import print_left_out, print_precision_note
+from vlscore.cli.output import RESULTS, print_left_out, print_precision_note
 from vlscore.core import split_names, usable_cores
 from vlscore.errors import InvalidSetting
 
@@ -34,7 +34,6 @@ STUDY = ("id", "image", "reference", "candidate", "view")
 TABLE = Group("Table", sort_key=2)
 ENCODER = Group("Encoder", sort_key=3)
 READING = Group("Images and reports", sort_key=4)
-RESULTS = Group("Results", sort_key=5)
 
 # Option -> its short name, in every command.
 _SHORT_NAMES = {
@@ -65,13 +64,6 @@ def options(group: Group | None = None, *, without: Collection[str] = ()) -> Par
     return Parameter(name="*", **chosen)
 
 
-def described(help: str, group: Group | None = None, **more: Any) -> Parameter:
-    """Return the annotation of an option that several commands explain in the same words."""
-    if group is not None:
-        more["group"] = group
-    return Parameter(help=help, **more)
-
-
 def short_name(field: Any, taken: Collection[str]) -> str | None:
     """Return the short name of an option."""
     return _SHORT_NAMES.get(field.name)
@@ -89,10 +81,18 @@ def parameter_value(kind: Any, tokens: Sequence[Any]) -> Any:
 _Value = TypeVar("_Value")
 # Of a parameter *names: at least one.
 Several = Annotated[_Value, Parameter(required=True)]
-Table = Annotated[Path, described("Table: .jsonl, .json, .csv, .tsv or .parquet.")]
+Table = Annotated[Path, Parameter(help="Table: .jsonl, .json, .csv, .tsv or .parquet.")]
 Names = tuple[str, ...]
 # A text of this form is taken for the path of a file, also of one that is absent.
 _IS_FILE = re.compile(r"\S+\.(txt|tok|md|csv|tsv|jsonl?|parquet|xlsx?|gz|dcm|png|jpe?g)", re.I)
+
+
+def _check_figure(kind: Any, format: str | None) -> None:
+    """Refuse figures that cannot be drawn, before anything is computed."""
+    from vlscore.stats import check_drawable
+
+    if format is not None:
+        check_drawable(format)
 
 
 def _refuse_path(kind: Any, text: str | None) -> None:
@@ -111,20 +111,23 @@ def _refuse_path(kind: Any, text: str | None) -> None:
 Text = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_refuse_path)]
 ImageRoot = Annotated[
     Path | None,
-    described("Folder that image paths of every table start from. Default: each one's own.", TABLE),
+    Parameter(
+        help="Folder that image paths of every table start from. Default: each one's own.",
+        group=TABLE,
+    ),
 ]
 Rename = Annotated[
     Names,
-    described("Columns with other names, as in id=study_id,reference=gt.", TABLE),
+    Parameter(help="Columns with other names, as in id=study_id,reference=gt.", group=TABLE),
 ]
 Limit = Annotated[
     PositiveInt | None,
-    described("Read only the first N rows.", TABLE),
+    Parameter(help="Read only the first N rows.", group=TABLE),
 ]
 Ratings = Annotated[
     Path,
-    described(
-        "Table of ratings, or the folder of a published set: ReXVal, RadEvalX, RadPref; or of "
+    Parameter(
+        help="Table of ratings, or the folder of a published set: ReXVal, RadEvalX, RadPref; or of "
         "filled-in sheets of `vlscore ratings make`."
     ),
 ]
@@ -132,47 +135,51 @@ _SECTIONS = (
     "Section of a report: all, findings, impression, findings+impression, auto; or "
     "reference=findings,candidate=all."
 )
-Section = Annotated[str, described(_SECTIONS, READING)]
-Out = Annotated[Path, described("Folder for the results.", RESULTS)]
+Section = Annotated[str, Parameter(help=_SECTIONS, group=READING)]
+Out = Annotated[Path, Parameter(help="Folder for the results.", group=RESULTS)]
 OptionalOut = Annotated[
-    Path | None, described("Folder for the results. Default: results are only printed.", RESULTS)
+    Path | None,
+    Parameter(help="Folder for the results. Default: results are only printed.", group=RESULTS),
 ]
 Figure = Annotated[
     str | None,
-    described("Also draw figures: png, svg or pdf. Needs 'vlscore[plots]'.", RESULTS),
+    Parameter(
+        help="Also draw figures: png, svg or pdf. Needs 'vlscore[plots]'.",
+        group=RESULTS,
+        validator=_check_figure,
+    ),
 ]
-Format = Annotated[str, described("Format of tables: parquet or csv.", RESULTS)]
+Format = Annotated[str, Parameter(help="Format of tables: parquet or csv.", group=RESULTS)]
 Metrics = Annotated[
     Names | None,
-    described(
-        "Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists all, "
+    Parameter(
+        help="Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists all, "
         "groups and presets (rexrank, r2gen), too. Default: vlscore."
     ),
 ]
-AsJson = Annotated[bool, described("Print the results as json only.", RESULTS, name="--json")]
-Quiet = Annotated[bool, described("Print no progress and no tables.", RESULTS)]
-Seed = Annotated[int, described("Seed of the bootstrap.")]
-Resamples = Annotated[int, described("Resamples of the bootstrap.", validator=Number(gte=10))]
+Seed = Annotated[int, Parameter(help="Seed of the bootstrap.")]
+Resamples = Annotated[int, Parameter(help="Resamples of the bootstrap.", validator=Number(gte=10))]
 Device = Annotated[
-    str | None, described("cpu, cuda, cuda:1. Default: a GPU if there is one.", ENCODER)
+    str | None, Parameter(help="cpu, cuda, cuda:1. Default: a GPU if there is one.", group=ENCODER)
 ]
 Workers = Annotated[
     NonNegativeInt | None,
-    described("Processes that decode images. Default: one a core, at most 16.", ENCODER),
+    Parameter(help="Processes that decode images. Default: one a core, at most 16.", group=ENCODER),
 ]
 GreyLevels = Annotated[
     str,
-    described(
-        "Grey levels: auto, header, minmax, percentile, full, or authors (as the encoder's authors "
-        "read files); further settings after commas.",
-        READING,
+    Parameter(
+        help="Grey levels: auto, header, minmax, percentile, full, or authors (as the encoder's "
+        "authors read files); further settings after commas.",
+        group=READING,
     ),
 ]
 Comparisons = Annotated[Literal["ignored"] | None, Parameter(group=READING)]
 Views = Annotated[
     str,
-    described(
-        "Images of one study: first-frontal, mean, frontal+lateral, first-frontal+prior.", READING
+    Parameter(
+        help="Images of one study: first-frontal, mean, frontal+lateral, first-frontal+prior.",
+        group=READING,
     ),
 ]
 
@@ -239,7 +246,7 @@ class EncoderOptions:
     views: Views = "first-frontal"
     section: Annotated[
         str | None,
-        described(f"{_SECTIONS} Default: all, or that of a preset.", READING),
+        Parameter(help=f"{_SECTIONS} Default: all, or that of a preset.", group=READING),
     ] = None
 
     def embedder(self) -> "StudyEmbedder":
@@ -314,10 +321,6 @@ class EncoderOptions:
 
         return TextPolicy.named(self.section)
 
-    def decoders(self) -> int:
-        """Return the number of processes that decode images."""
-        return worker_count(self.workers)
-
     def absolute(self) -> Self:
         """Return the same options with absolute paths, for processes in another folder."""
         return dataclasses.replace(
@@ -338,29 +341,6 @@ class EncoderOptions:
             "cache": not self.no_cache,
             **reading,
         }
-
-
-@options(RESULTS)
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class OutputOptions:
-    """How a command treats earlier results and failed rows, and what it prints.
-
-    Attributes:
-        overwrite: Compute again, and replace earlier results at the end.
-        keep_going: Exit with status 0 even if some rows could not be used.
-        report: Also write report.html, which shows results and reports.
-    """
-
-    overwrite: bool = False
-    keep_going: bool = False
-    report: bool = False
-    quiet: Quiet = False
-    as_json: AsJson = False
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether neither progress nor tables are printed."""
-        return self.quiet or self.as_json
 
 
 def named_values(texts: Iterable[str], example: str) -> list[tuple[str, str]]:
@@ -385,12 +365,6 @@ def renamed(rename: Sequence[str], *roles: str) -> dict[str, str]:
                 f"--rename: this command reads no column {role!r}; it reads {', '.join(roles)}"
             )
     return found
-
-
-def columns_and_patient(rename: Sequence[str], *roles: str) -> tuple[dict[str, str], str | None]:
-    """Return the columns of these roles, and that of the patients; None where none is named."""
-    columns = renamed(rename, *roles, "patient")
-    return columns, columns.pop("patient", None)
 
 
 def worker_count(workers: int | None) -> int:

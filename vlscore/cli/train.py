@@ -8,22 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Group, Parameter, Token
 from cyclopts.types import NonNegativeInt
 
-from vlscore.cli.output import check_figure, echo, print_notes, show
+from vlscore.cli.output import RESULTS, OutputOptions, echo, print_notes, show
 from vlscore.cli.progress import training_progress
 from vlscore.cli.shared import (
-    RESULTS,
     Device,
     Figure,
     GreyLevels,
     Names,
     Out,
-    OutputOptions,
     Section,
     Table,
     TableOptions,
     Views,
     Workers,
-    columns_and_patient,
     named_values,
     options,
     worker_count,
@@ -101,7 +98,6 @@ def train(
     from vlscore.training import Execution, Preparation, TrainingProcesses
     from vlscore.training import train as run
 
-    check_figure(figure)
     settings = dataclasses.replace(settings, **_rare_settings(config, further))
     execution = Execution(pairs, worker_count(workers), micro_batch, device)
     policy, text = ImagePolicy.named(image_policy), TextPolicy.named(section)
@@ -138,7 +134,8 @@ def _opened(path: Path, options: TableOptions) -> "tuple[StudyTable, str | None]
     """Return a table, and its column of patients."""
     from vlscore.data import open_studies
 
-    columns, patient = columns_and_patient(options.rename, "id", "image", "reference", "view")
+    columns = options.columns("id", "image", "reference", "view", "patient")
+    patient = columns.pop("patient", None)
     opened = open_studies(
         path,
         needs={"image", "reference"},

@@ -4,19 +4,11 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Group
+from cyclopts import Group, Parameter
 
-from vlscore.cli.output import echo, end_with, print_encoder_warning, show
+from vlscore.cli.output import RESULTS, OutputOptions, echo, end_with, print_encoder_warning, show
 from vlscore.cli.progress import row_progress
-from vlscore.cli.shared import (
-    RESULTS,
-    EncoderOptions,
-    Names,
-    OutputOptions,
-    TableOptions,
-    described,
-    options,
-)
+from vlscore.cli.shared import EncoderOptions, Names, TableOptions, options, worker_count
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import WatchSettings
 
@@ -27,7 +19,7 @@ ALARM = 3
 
 def watch(
     *today: str,
-    out: Annotated[Path, described("Folder of all days and of the results.", RESULTS)],
+    out: Annotated[Path, Parameter(help="Folder of all days and of the results.", group=RESULTS)],
     metrics: Names = ("judge",),
     evidence: Path | None = None,
     keep: Names = (),
@@ -88,7 +80,7 @@ def watch(
             image_root=table.image_root,
             overwrite=output.overwrite,
             restart=restart,
-            workers=encoding.decoders(),
+            workers=worker_count(encoding.workers),
             on_progress=on_progress,
         )
     print_encoder_warning(embedder)
