@@ -322,11 +322,11 @@ def test_the_page_shows_the_claims_of_each_study(result, tmp_path):
     assert len(shown["images"]) == 60
     columns = ["report", "finding", "claim", "verdict", "probability"]
     for id, (block,) in zip(shown["values"]["id"], shown["cases"], strict=True):
-        own = rows.loc[rows["id"] == id, columns].to_numpy().tolist()
-        assert [claim[:4] for claim in block["claims"]] == [claim[:4] for claim in own]
+        own = rows.loc[rows["id"] == id, columns].to_dict("records")
         for claim, row in zip(block["claims"], own, strict=True):
-            known = row[4] == row[4]
-            assert claim[4] == (pytest.approx(row[4], rel=1e-5) if known else None)
+            probability = row.pop("probability")
+            known = pytest.approx(probability, rel=1e-5) if probability == probability else None
+            assert claim == {**row, "probability": known}
         # Verdicts are marked where the words are.
         for role, pieces in block["texts"]:
             marked = {

@@ -9,6 +9,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pandas
 import pytest
 from PIL import Image
 
@@ -50,8 +51,8 @@ def test_the_page_holds_every_study_with_the_marks_of_the_judge(page):
         ("reference", REPORTS[2][0]),
     ]
     judged = RuleJudge().judge(REPORTS[2][1], REPORTS[2][0]).errors
-    assert [error[2] for error in block["errors"]] == [error.finding for error in judged]
-    assert [error[1] for error in block["errors"]] == [error.severity for error in judged]
+    assert [error["finding"] for error in block["errors"]] == [error.finding for error in judged]
+    assert [error["severity"] for error in block["errors"]] == [error.severity for error in judged]
     marks = [piece for piece in block["texts"][0][1] if not isinstance(piece, str)]
     assert marks[0] == ["Left pleural effusion", "place", [1]]
     assert marks[1] == ["Mild edema", "agreed", []]
@@ -204,7 +205,7 @@ def test_compare_shows_what_tells_two_systems_apart(tmp_path):
     assert listed["sort"] == ["rouge-l difference", True]
     assert [block["title"] for block in listed["cases"][0]] == ["one", "two"]
     assert "errors" not in listed["cases"][0][0]
-    assert [error[0] for error in listed["cases"][0][1]["errors"]] == ["invented", "missed"]
+    assert [error["kind"] for error in listed["cases"][0][1]["errors"]] == ["invented", "missed"]
 
 
 def test_the_differences_are_at_the_top_and_the_gravest_note_is_open(tmp_path):
@@ -234,7 +235,9 @@ def test_the_differences_are_at_the_top_and_the_gravest_note_is_open(tmp_path):
 def test_of_equal_scores_the_larger_triangle_is_worse():
     cases = CaseList(
         "studies",
-        {"id": list("abcd"), "vlscore": [0.0, 0.5, 0.0, 0.0], "area": [17.0, 3.0, 206.0, None]},
+        pandas.DataFrame(
+            {"id": list("abcd"), "vlscore": [0.0, 0.5, 0.0, 0.0], "area": [17.0, 3.0, 206.0, None]}
+        ),
         "vlscore",
         ties="area",
     )
@@ -285,7 +288,9 @@ def test_triangle_shares_and_images(embedded, tmp_path):
         assert all(each["beaten"] <= each["copies"] for each in maps)
         assert shares["score"] == pytest.approx(values["vlscore"][row], abs=1e-4)
         assert any(each["share"] != 0 for each in shares["candidate"] + shares["reference"])
-    foot, base, side, area = listed["cases"][0][0]["triangle"]
+    triangle = listed["cases"][0][0]["triangle"]
+    foot, area = triangle["foot"], triangle["area"]
+    base, side = triangle["image_reference"], triangle["image_candidate"]
     # Heron: the three sides have the area; the foot is the projection on the base.
     other = values["candidate_reference"][0]
     half = (base + side + other) / 2

@@ -5,7 +5,7 @@ from pathlib import Path
 from vlscore.core import with_noun
 from vlscore.data import Study
 from vlscore.pages.page_parts import CaseList, Forest, RunView
-from vlscore.pages.view_parts import PageOptions, bounds_of, changed_block, columns_of
+from vlscore.pages.view_parts import PageOptions, bounds_of, cases_of, changed_block
 from vlscore.stats import Result
 
 _ORIGINAL = "original"
@@ -14,7 +14,7 @@ _LEAST_DRAWN, _MOST_DRAWN = 5, 12
 _NOTE = "1: every statement depends on it; 0: none does"
 
 
-def audit_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+def audit_view(run: Result, options: PageOptions, view: RunView) -> None:
     """Fill the view of an audit: a case is an altered film, with the words that changed."""
     records = run.frames["generators"].to_dict("records")
     view.lead = (
@@ -26,22 +26,17 @@ def audit_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
     view.run_notes = [note for note in view.run_notes if note not in verdicts]
     view.answer = run.tables[0] if run.tables else None
     view.forests += _forests(run)
-    rows = columns_of(run, "reports.parquet")
-    keys = list(zip(rows["generator"], rows["study"], strict=True))
-    first = {key: k for k, key in enumerate(keys) if rows["alteration"][k] == _ORIGINAL}
-    shown = [
-        k
-        for k, key in enumerate(keys)
-        if rows["alteration"][k] != _ORIGINAL
-        and rows["report"][k] is not None
-        and key in first
-        and rows["report"][first[key]] is not None
-    ]
+    rows = run.rows("reports.parquet")
+    rows = rows[rows["report"].notna()]
+    is_original = rows["alteration"] == _ORIGINAL
+    key = ["generator", "study"]
+    originals = rows.loc[is_original, [*key, "report", "image"]].drop_duplicates(key, keep="last")
+    shown = rows[~is_original].merge(originals, on=key, suffixes=("", "_before"))
     names = {"id": "id", "generator": "generator", "alteration": "alteration"}
     names |= {"finding": "covered", "findings_gone": "gone", "findings_new": "new"}
     names |= {"gone": "number gone", "new": "number new"}
-    values = {head: [rows[name][k] for k in shown] for name, head in names.items()}
-    values["covered"] = [(name or "").replace("_", " ") for name in values["covered"]]
+    values = shown[[*names]].set_axis([*names.values()], axis="columns")
+    values["covered"] = values["covered"].fillna("").str.replace("_", " ")
     view.cases = CaseList(
         "films",
         values,
@@ -50,17 +45,14 @@ def audit_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
         descending=True,
         picks=("generator", "alteration"),
     )
-    studies: list[Study | None] = []
-    blocks = []
-    for done, k in enumerate(shown, start=1):
-        original = first[keys[k]]
-        if options.texts:
-            blocks.append([changed_block(rows["report"][original], rows["report"][k])])
-        films = tuple(Path(rows["image"][each]) for each in (original, k))
-        studies.append(Study(rows["id"][k], films, row=done))
-        options.on_progress(done, 0)
-    view.cases.cases = blocks if options.texts else None
-    return studies
+    films = zip(shown["image_before"], shown["image"], strict=True)
+    view.cases.studies = [
+        Study(id, tuple(map(Path, both)), row=row)
+        for row, (id, both) in enumerate(zip(shown["id"], films, strict=True), start=1)
+    ]
+    if options.texts:
+        texts = list(zip(shown["report_before"], shown["report"], strict=True))
+        view.cases.cases = cases_of(texts, options, lambda row, both: [changed_block(*both)])
 
 
 def _forests(run: Result) -> list[Forest]:

@@ -26,49 +26,46 @@ _NOTE = (
 )
 
 
-def claims_of_study(
-    scorer: Scorer, images: Sequence[Any], candidate: str, reference: str
-) -> list[dict[str, Any]]:
-    """Return each claim of a study with its verdict, as `verdicts_of` returns them.
+def claims_with_maps(
+    scorer: Scorer, images: Sequence[Any], candidate: str, reference: str, *, maps: bool
+) -> tuple[list[dict[str, Any]], Mapping[str, Any] | None]:
+    """Return each claim of a study with its verdict, and where the evidence of its finding lies.
 
     Verdicts are at the metric's level, each claim for itself; the probability is None without
-    evidence.
+    evidence. Maps are of the first image.
 
-    Returns: nothing unless the scorer's first metric has evidence (`judge-image`).
-    """
-    evidence, vector = _evidence_of(scorer), _vector(scorer, images)
-    if evidence is None or vector is None:
-        return []
-    claims = claims_of_reports(0, candidate, reference)
-    level = float(scorer.metrics[0].settings["level"] or 0)
-    rows = verdicts_of(evidence, vector[None], claims, rate=level).drop(columns="image")
-    found: list[dict[str, Any]] = rows.astype(object).where(rows.notna(), None).to_dict("records")
-    return found
+    Args:
+        scorer: of `judge-image`.
+        images: at least one.
+        maps: whether maps are drawn.
 
-
-def occlusion_maps(
-    scorer: Scorer, images: Sequence[Any], claims: Sequence[Mapping[str, Any]]
-) -> Mapping[str, Any] | None:
-    """Return the first image, and where it has the evidence of each finding that is claimed.
-
-    Returns: as `maps_to_dict`; None without evidence.
+    Returns: claims as `verdicts_of` has them; maps as `maps_to_dict`, None without evidence of any.
     Raises: UnreadableImage.
     """
-    evidence, whole = _evidence_of(scorer), _vector(scorer, images)
-    names = dict.fromkeys(each["finding"] for each in claims if each["has_evidence"])
-    if evidence is None or whole is None or not names:
-        return None
-    assert scorer.embedder is not None
-    image = as_radiograph(images[0], scorer.embedder.image_policy)
-    drops = _drops(scorer.embedder, evidence, image, images, whole)
-    maps = []
+    embedder = scorer.embedder
+    assert embedder is not None
+    metric: Any = scorer.metrics[0]
+    evidence: ImageEvidence = metric.read_evidence(str(embedder.signature))
+    embedded = embedder.embed_studies([StudyViews(tuple(images))])
+    for error in embedded.failures.values():
+        raise error
+    vector: NDArray[np.float64] = embedded.vectors[:1].double().numpy()
+    claims = claims_of_reports(0, candidate, reference)
+    rows = verdicts_of(evidence, vector, claims, rate=float(metric.level)).drop(columns="image")
+    found: list[dict[str, Any]] = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    names = dict.fromkeys(each["finding"] for each in found if each["has_evidence"])
+    if not maps or not names:
+        return found, None
+    image = as_radiograph(images[0], embedder.image_policy)
+    drops = _drops(embedder, evidence, image, images, vector)
+    drawn = []
     for name in names:
         places = drops[:, evidence.column[name]]
         low, high = min(float(places.min()), 0.0), float(places.max())
         scaled = np.clip((places - low) / ((high - low) or 1.0), 0, 1)
         shown = [round(float(value), 2) for value in scaled]
-        maps.append({"text": name, "places": shown, "note": _NOTE.format(finding=name)})
-    return {"image": image_url(image.pixels), "sentences": maps}
+        drawn.append({"text": name, "places": shown, "note": _NOTE.format(finding=name)})
+    return found, {"image": image_url(image.pixels), "sentences": drawn}
 
 
 def _drops(
@@ -78,7 +75,10 @@ def _drops(
     images: Sequence[Any],
     whole: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return (PARTS * PARTS, k) by how much the scores of k findings fall, rows first."""
+    """Return (PARTS * PARTS, k) by how much the scores of k findings fall, rows first.
+
+    Args: whole: (1, d), the vector of the whole images.
+    """
     height, width = image.pixels.shape
     rows, columns = (np.linspace(0, size, PARTS + 1).astype(int) for size in (height, width))
     shown = []
@@ -89,23 +89,5 @@ def _drops(
             hidden = Radiograph(pixels, image.provenance, image.name)
             shown.append(StudyViews((hidden, *images[1:])))
     vectors = embedder.embed_studies(shown).vectors.double().numpy()
-    found: NDArray[np.float64] = evidence.probes(whole[None]) - evidence.probes(vectors)
+    found: NDArray[np.float64] = evidence.probes(whole) - evidence.probes(vectors)
     return found
-
-
-def _evidence_of(scorer: Scorer) -> ImageEvidence | None:
-    metric = scorer.metrics[0]
-    if scorer.embedder is None or metric.name != "judge-image":
-        return None
-    found: ImageEvidence = metric.read_evidence(str(scorer.embedder.signature))  # type: ignore[attr-defined]
-    return found
-
-
-def _vector(scorer: Scorer, images: Sequence[Any]) -> NDArray[np.float64] | None:
-    if scorer.embedder is None or not images:
-        return None
-    found = scorer.embedder.embed_studies([StudyViews(tuple(images))])
-    for error in found.failures.values():
-        raise error
-    vector: NDArray[np.float64] = found.vectors[0].double().numpy()
-    return vector

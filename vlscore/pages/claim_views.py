@@ -6,22 +6,15 @@ from typing import Any
 from vlscore.claims import CANNOT_TELL, CONTRADICTED, SUPPORTED
 from vlscore.core import with_noun
 from vlscore.data import Study
-from vlscore.pages.page_parts import (
-    Block,
-    CaseList,
-    Highlight,
-    RunView,
-    pieces_of,
-    plain_value,
-)
-from vlscore.pages.view_parts import PageOptions, judged_block, studies_of
+from vlscore.pages.page_parts import Block, CaseList, Highlight, RunView, pieces_of
+from vlscore.pages.view_parts import PageOptions, cases_of, judged_block, studies_of
 from vlscore.stats import Result
 
 #: Column of the findings whose claims the image contradicts.
 _WHICH = "contradicted claims"
 
 
-def claims_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+def claims_view(run: Result, options: PageOptions, view: RunView) -> None:
     """Fill the view of claims: studies whose image contradicts most of the candidate come first.
 
     Counts are those of the candidate's claims; of the reference's in a table without candidates.
@@ -39,36 +32,27 @@ def claims_view(run: Result, options: PageOptions, view: RunView) -> list[Study 
     ids = list(dict.fromkeys(rows["id"]))
     counts = counts.reindex(index=ids, columns=list(better), fill_value=0)
     view.lead = f"{with_noun(len(rows), 'claim')} of {with_noun(len(ids), 'study')}."
-    values: dict[str, list[Any]] = {"id": ids, CONTRADICTED: counts[CONTRADICTED].tolist()}
-    values[_WHICH] = [contradicted.get(id, "") for id in ids]
-    values |= {name: counts[name].tolist() for name in better}
+    counts.insert(1, _WHICH, contradicted.reindex(ids, fill_value=""))
+    values = counts.rename_axis("id").reset_index()
     view.cases = CaseList(
         "studies", values, CONTRADICTED, main=list(values)[1:], better=better, descending=True
     )
     by_id = {study.id: study for study in studies_of(run, view, options, str(role)).values()}
-    found = [by_id.get(id) for id in ids]
-    if any(found):
-        claims = {id: own.to_dict("records") for id, own in rows.groupby("id")}
-        view.cases.cases = []
-        for study in found:
-            blocks: list[Block] = []
-            if study is not None:
-                blocks.append(_block(study, claims[study.id]))
-                blocks[0].claims = cells_of(claims[study.id])
-            view.cases.cases.append(blocks)
-            options.on_progress(len(view.cases.cases), 0)
-    return found
+    view.cases.studies = [by_id.get(id) for id in ids]
+    claims = {id: own.to_dict("records") for id, own in rows.groupby("id")}
+
+    def blocks(row: int, study: Study) -> list[Block]:
+        found = _block(study, claims[study.id])
+        found.claims = claims_shown(claims[study.id])
+        return [found]
+
+    view.cases.cases = cases_of(view.cases.studies, options, blocks)
 
 
-def cells_of(claims: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
-    """Return claims as `Block.claims` has them, from rows of `verdicts_of`."""
-    return [
-        [
-            *(each[name] for name in ("report", "finding", "claim", "verdict")),
-            plain_value(each["probability"]),
-        ]
-        for each in claims
-    ]
+def claims_shown(claims: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what a page shows of claims, as `verdicts_of` returns them."""
+    names = ("report", "finding", "claim", "verdict", "probability")
+    return [{name: each[name] for name in names} for each in claims]
 
 
 def _block(study: Study, claims: Iterable[Mapping[str, Any]]) -> Block:

@@ -9,19 +9,20 @@ from vlscore.data import Study, open_reports
 from vlscore.errors import Failure, VLScoreError
 from vlscore.evaluation import BASELINE, heading_of, is_different
 from vlscore.metrics import FLAGS, NUMBERS
-from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Forest, RunView
+from vlscore.pages.page_parts import Block, CaseList, Forest, RunView
 from vlscore.pages.run_studies import open_table, studies_by_row, text_policy_of
 from vlscore.pages.view_parts import (
     PageOptions,
     bounds_of,
+    cases_of,
     changed_block,
-    columns_of,
     findings_block,
     judged_block,
-    judged_blocks,
+    judged_study,
     read_texts,
     studies_of,
     tables_named,
+    triangle_of,
 )
 from vlscore.stats import Result, TextTable, interval, interval_in, p_value, text_table
 
@@ -29,9 +30,9 @@ from vlscore.stats import Result, TextTable, interval, interval_in, p_value, tex
 _MOST_ANSWERS = 20
 
 
-def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
-    """Fill the view of an evaluation; return the study of each listed case."""
-    values = columns_of(run, f"scores.{run.key['format']}")
+def evaluate_view(run: Result, options: PageOptions, view: RunView) -> None:
+    """Fill the view of an evaluation."""
+    values = run.rows(f"scores.{run.key['format']}")
     summary = run.frames["summary"].to_dict("records")
     numbers = [each for each in summary if not each["of_corpus"]]
     better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in numbers}
@@ -50,10 +51,9 @@ def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
     rows = values.pop("row")
     # The numbers of triangles and the flags say nothing of quality by themselves.
     numeric = {*better, *NUMBERS, *FLAGS, "view_guessed"}
-    if not any(values.get("error", [])):
-        values.pop("error", None)
+    if "error" in values and not values["error"].notna().any():
+        values = values.drop(columns="error")
     studies = studies_of(run, view, options, "reference", "candidate")
-    found = [studies.get(row) for row in rows]
     descending = better.get(mains[0], 1) < 0
     view.cases = CaseList("studies", values, mains[0], mains, better, descending=descending)
     for column in view.cases.columns:
@@ -61,21 +61,20 @@ def evaluate_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
     if mains[0] == "vlscore" and "area" in values:
         # Many studies have the score 0: of these, the largest triangle is the worst.
         view.cases.ties = "area"
-    triangles = _triangles(values)
-    view.cases.cases = judged_blocks(found, options, triangles)
+
+    def blocks(row: int, study: Study) -> list[Block]:
+        found = judged_study(study)
+        for block in found:
+            block.triangle = triangle_of(values.iloc[row])
+        return found
+
+    view.cases.studies = [studies.get(row) for row in rows]
+    view.cases.cases = cases_of(view.cases.studies, options, blocks)
     if len(mains) > 1:
         view.cases.scatter = (mains[0], mains[1])
-    return found
 
 
-def _triangles(values: Mapping[str, Sequence[Any]]) -> list[list[float] | None]:
-    if not set(TRIANGLE) <= set(values):
-        return [None] * len(next(iter(values.values())))
-    rows = zip(*(values[name] for name in TRIANGLE), strict=True)
-    return [list(row) if None not in row and row[1] > 0 else None for row in rows]
-
-
-def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+def compare_view(run: Result, options: PageOptions, view: RunView) -> None:
     """Fill the view of a comparison: its list begins with the differences of the systems."""
     records = run.frames["systems"].to_dict("records")
     systems = list(dict.fromkeys(each["system"] for each in records))
@@ -95,7 +94,7 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
         view.forests.append(Forest(found[0]["title"], points, better[name]))
     rows = run.rows("values.parquet")
     ids = rows["id"].drop_duplicates().tolist()
-    shown: dict[str, list[Any]] = {"id": ids}
+    shown: dict[str, Any] = {}
     spreads: list[str] = []
     # Column of a system -> its metric.
     group: dict[str, str] = {}
@@ -111,9 +110,9 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
         else:
             apart = of[own].max(axis=1) - of[own].min(axis=1)
             apart = apart.where(of[own].notna().sum(axis=1) > 1)
-        shown[spread] = apart.tolist()
+        shown[spread] = apart
         spreads.append(spread)
-        shown |= {f"{name} {system}": of[system].tolist() for system in systems}
+        shown |= {f"{name} {system}": of[system] for system in systems}
         group |= {f"{name} {system}": name for system in systems}
     if len(own) == 2:
         view.lead += f" A difference is {own[0]} minus {own[1]}."
@@ -125,7 +124,8 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
     main = [*spreads, *(group if len(systems) < 4 else ())]
     of_better = {column: better.get(name, 0) for column, name in group.items()}
     first = spreads[0] if spreads else "id"
-    view.cases = CaseList("studies", shown, first, main, of_better, descending=first != "id")
+    values = rows[["id"]].drop_duplicates().set_index("id").assign(**shown).reset_index()
+    view.cases = CaseList("studies", values, first, main, of_better, descending=first != "id")
     for column in view.cases.columns:
         column.signed, column.group = column.name in spreads, group.get(column.name, "")
         column.card = column.name not in group
@@ -133,7 +133,16 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> list[Study
         first_two = list(group)[:2]
         view.cases.scatter = (first_two[0], first_two[1])
         view.cases.diagonal = True
-    return _systems(run, options, view, ids, systems)
+    of_systems = _studies_of_systems(run, options, view, systems)
+    found = [{name: own[id] for name, own in of_systems.items() if id in own} for id in ids]
+    view.cases.studies = [next(iter(own.values()), None) for own in found]
+    view.cases.cases = cases_of(
+        [own or None for own in found],
+        options,
+        lambda row, own: [
+            b for name, study in own.items() for b in judged_study(study, title=name)
+        ],
+    )
 
 
 def _answer(run: Result, systems: Sequence[str]) -> TextTable | None:
@@ -170,15 +179,12 @@ def _answer(run: Result, systems: Sequence[str]) -> TextTable | None:
     return text_table("Differences", rows[:_MOST_ANSWERS], caption) if rows else None
 
 
-def _systems(
-    run: Result,
-    options: PageOptions,
-    view: RunView,
-    ids: Sequence[str],
-    systems: Sequence[str],
-) -> list[Study | None]:
+def _studies_of_systems(
+    run: Result, options: PageOptions, view: RunView, systems: Sequence[str]
+) -> dict[str, dict[str, Study]]:
+    """Return the studies by id of each system whose table run.json names and is there."""
     tables, keys = tables_named(run.record), run.key["systems"]
-    of: dict[str, dict[str, Study]] = {}
+    found: dict[str, dict[str, Study]] = {}
     for system in systems:
         if system not in tables:
             continue
@@ -196,47 +202,34 @@ def _systems(
             rows = studies_by_row(table, text_policy_of(run, view.signatures))
             return {study.id: study for study in rows.values()}
 
-        of[system] = read_texts(view, options, read)
-    assert view.cases is not None
-    if any(of.values()):
-        view.cases.cases = [
-            [
-                judged_block(study.candidate, study.reference, title=system)
-                for system, rows in of.items()
-                if (study := rows.get(id)) is not None
-                and study.candidate is not None
-                and study.reference is not None
-            ]
-            for id in ids
-        ]
-    return [next((rows[id] for rows in of.values() if id in rows), None) for id in ids]
+        found[system] = read_texts(view, options, read)
+    return found
 
 
-def judge_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+def judge_view(run: Result, options: PageOptions, view: RunView) -> None:
     """Fill the view of judgements, with the errors as they were judged."""
     lines = run.rows("judgements.jsonl")
     view.lead = f"{with_noun(run.record['reports'], 'report')} judged."
     better = {"rating": 1, "grade": 1, "sum": -1, "maximum": -1, "count": -1, "significant": -1}
     better |= {"rating_with_image": 1} if "rating_with_image" in lines else {}
-    values = {name: lines[name].tolist() if len(lines) else [] for name in ("study_id", *better)}
+    values = lines.reindex(columns=["study_id", *better])
     main = ("rating", "sum")
     view.cases = CaseList("reports", values, "rating", main=main, better=better, scatter=main)
     rows = studies_of(run, view, options, "reference", "candidate")
     by_id = {study.id: study for study in rows.values()}
-    found = [by_id.get(id) for id in values["study_id"]]
-    errors = lines["errors"].tolist() if len(lines) else []
-    view.cases.cases = judged_blocks(found, options, errors=errors)
-    return found
+    view.cases.studies = [by_id.get(id) for id in values["study_id"]]
+    view.cases.cases = cases_of(
+        view.cases.studies, options, lambda row, study: judged_study(study, lines["errors"][row])
+    )
 
 
-def oracle_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+def oracle_view(run: Result, options: PageOptions, view: RunView) -> None:
     """Fill the view of an oracle: each study with the hits of the corpus."""
-    hits = columns_of(run, "hits.parquet")
-    best = [k for k, rank in enumerate(hits["rank"]) if rank == 1]
+    hits = run.rows("hits.parquet")
+    best = hits[hits["rank"] == 1]
     view.lead = f"The best reports of a corpus for {with_noun(len(best), 'study')}."
-    names = ("score", "area", "foot", "height", "distance", "distance_rank")
-    values: dict[str, list[Any]] = {"id": [hits["study_id"][k] for k in best]}
-    values |= {name: [hits[name][k] for k in best] for name in names}
+    names = ["score", "area", "foot", "height", "distance", "distance_rank"]
+    values = best[["study_id", *names]].rename(columns={"study_id": "id"}).reset_index(drop=True)
     view.cases = CaseList(
         "studies",
         values,
@@ -247,21 +240,19 @@ def oracle_view(run: Result, options: PageOptions, view: RunView) -> list[Study 
         scatter=("score", "foot"),
     )
     rows = studies_of(run, view, options, "reference")
-    found = [rows.get(hits["study_row"][k]) for k in best]
-    if any(found):
-        ends = [*best[1:], len(hits["rank"])]
-        view.cases.cases = [
-            [
-                judged_block(hits["text"][k], study.reference, title=f"hit {hits['rank'][k]}")
-                for k in range(start, end)
-                if study is not None and study.reference is not None
-            ]
-            for start, end, study in zip(best, ends, found, strict=True)
-        ]
-    return found
+    view.cases.studies = [rows.get(row) for row in best["study_row"]]
+    of_study = dict(list(hits.groupby("study_row")))
+    view.cases.cases = cases_of(
+        view.cases.studies,
+        options,
+        lambda row, study: [
+            judged_block(hit.text, study.reference or "", title=f"hit {hit.rank}")
+            for hit in of_study[study.row].itertuples()
+        ],
+    )
 
 
-def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+def align_view(run: Result, options: PageOptions, view: RunView) -> None:
     """Fill the view of an alignment: metrics and ratings of each rated report."""
     from vlscore.evaluation import read_ratings
 
@@ -282,14 +273,14 @@ def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
             if row["rating"] == rating
         ]
         view.forests.append(Forest(f"Kendall's tau_b with {rating}", rows, 1, zero=True))
-    values = columns_of(run, "values.csv")
-    ids = [f"{s} · {c}" for s, c in zip(values["study_id"], values["candidate_id"], strict=True)]
-    numbers = [name for name in values if name not in ("study_id", "candidate_id")]
+    values = run.rows("values.csv")
+    keys = list(zip(values.pop("study_id"), values.pop("candidate_id"), strict=True))
+    numbers = [*values]
     ratings = [name for name in numbers if name not in better]
-    shown = {"pair": ids, **{name: values[name] for name in numbers}}
+    values.insert(0, "pair", [f"{study} · {candidate}" for study, candidate in keys])
     view.cases = CaseList(
         "rated reports",
-        shown,
+        values,
         ratings[0] if ratings else numbers[0],
         main=numbers,
         better=better,
@@ -306,17 +297,16 @@ def align_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
         pairs = read_ratings(path)
         if pairs.sha256 != run.key["pairs_sha256"] or not (pairs.references and pairs.texts):
             raise VLScoreError("the run used ratings that the default settings do not read")
-        keys = zip(pairs.studies, pairs.candidates, strict=True)
-        return dict(zip(keys, zip(pairs.texts, pairs.references, strict=True), strict=True))
+        rated = zip(pairs.studies, pairs.candidates, strict=True)
+        return dict(zip(rated, zip(pairs.texts, pairs.references, strict=True), strict=True))
 
     texts = read_texts(view, options, read)
-    if texts:
-        keys = zip(values["study_id"], values["candidate_id"], strict=True)
-        view.cases.cases = [[judged_block(*texts[k])] if k in texts else [] for k in keys]
-    return [None] * len(ids)
+    view.cases.cases = cases_of(
+        [texts.get(key) for key in keys], options, lambda row, pair: [judged_block(*pair)]
+    )
 
 
-def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> None:
     """Fill the view of a sensitivity test: each change, with its words marked."""
     from vlscore.evaluation import pairs_digest, read_pairs
 
@@ -331,12 +321,10 @@ def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> list[S
         note = "mean drop of the score; hollow: changes that are no error"
         view.forests.append(Forest(metric, rows, zero=True, hollow=harmless, note=note))
     name = next(n for n in run.digests if n.startswith("values."))
-    values = columns_of(run, name)
-    flags = values.pop("significant")
-    values["expected"] = ["an error" if flag else "no error" for flag in flags]
+    values = run.rows(name)
+    values["expected"] = ["an error" if flag else "no error" for flag in values["significant"]]
     drops = [n for n in values if n.endswith(".drop")]
-    names = ["study_id", "kind", "expected", *(name for name in values if "." in name)]
-    values = {name: values[name] for name in names}
+    values = values[["study_id", "kind", "expected", *(name for name in values if "." in name)]]
     picks = ("kind", "expected")
     view.cases = CaseList("changes", values, drops[0], main=drops, descending=True, picks=picks)
     if len(drops) > 1:
@@ -352,23 +340,21 @@ def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> list[S
             blocks.setdefault((pair.study_id, pair.kind), []).append(block)
         return blocks
 
-    blocks = read_texts(view, options, read)
-    if blocks:
-        # Changes of one kind to one study are in the order of the file.
-        taken: dict[tuple[str, str], int] = {}
-        view.cases.cases = []
-        for key in zip(values["study_id"], values["kind"], strict=True):
-            place = taken[key] = taken.get(key, -1) + 1
-            view.cases.cases.append(blocks.get(key, [])[place : place + 1])
-    return [None] * len(values["study_id"])
+    changes = read_texts(view, options, read)
+    # Changes of one kind to one study are in the order of the file.
+    found = [
+        changes.get((row.study_id, row.kind), [])[row.place : row.place + 1] or None
+        for row in values.assign(place=values.groupby(["study_id", "kind"]).cumcount()).itertuples()
+    ]
+    view.cases.cases = cases_of(found, options, lambda row, blocks: blocks)
 
 
-def findings_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+def findings_view(run: Result, options: PageOptions, view: RunView) -> None:
     """Fill the view of labels: each report, with its findings marked."""
     name = next(n for n in run.digests if n.startswith("labels."))
-    values = columns_of(run, name)
-    first = next(iter(values))
-    view.lead = f"{with_noun(len(values[first]), 'report')} labelled."
+    values = run.rows(name)
+    first = values.columns[0]
+    view.lead = f"{with_noun(len(values), 'report')} labelled."
     view.cases = CaseList("reports", values, first, main=[*values][1:])
     for column in view.cases.columns:
         column.card = False
@@ -382,6 +368,6 @@ def findings_view(run: Result, options: PageOptions, view: RunView) -> list[Stud
         return {row.id: row.text for row in table if not isinstance(row, Failure)}
 
     texts = read_texts(view, options, read)
-    if texts:
-        view.cases.cases = [[findings_block(texts[i])] if i in texts else [] for i in values[first]]
-    return [None] * len(values[first])
+    view.cases.cases = cases_of(
+        [texts.get(id) for id in values[first]], options, lambda row, text: [findings_block(text)]
+    )

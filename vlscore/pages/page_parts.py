@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass, field, is_dataclass
 from itertools import pairwise
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,13 @@ from vlscore.data import Study
 from vlscore.errors import UnreadableImage
 from vlscore.stats import TextTable
 
+if TYPE_CHECKING:
+    import pandas
+
 #: A piece of a text: a str, or [text, classes, numbers of the errors that mark it].
 Piece = str | list[Any]
 
-#: Columns of the numbers that draw a triangle, in the order of `Block.triangle`.
+#: Numbers that draw a triangle: foot, distances of the image in units of the embeddings, area.
 TRIANGLE = ("foot", "image_reference", "image_candidate", "area")
 #: Longest side of an image on a page, in pixels.
 SIDE = 320
@@ -76,21 +79,21 @@ class Block:
     Attributes:
         title: name of the system or hit; empty where a case has one block.
         texts: (role, pieces) in the order in which they are shown.
-        errors: [class, severity, finding, reason, correction] each; marks refer to them by number.
-        triangle: foot, and the distances image to reference and image to candidate, in units of
-            the embeddings, with the area; None where the numbers are absent.
+        errors: kind (the class of its mark), severity, finding, reason and correction of each;
+            marks refer to them by number.
+        triangle: the numbers of TRIANGLE; None where they are absent.
         shares: explanation of the score by sentences, as `Explanation.to_dict` writes it.
         maps: where sentences look on the image, as `maps_to_dict` writes it.
-        claims: [report, finding, "stated" or "denied", verdict, probability or None] each.
+        claims: report, finding, claim, verdict and probability of each, as `verdicts_of` has them.
     """
 
     title: str
     texts: list[tuple[str, list[Piece]]]
-    errors: list[list[Any]] = field(default_factory=list)
-    triangle: list[float] | None = None
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    triangle: Mapping[str, float] | None = None
     shares: Mapping[str, Any] | None = None
     maps: Mapping[str, Any] | None = None
-    claims: list[list[Any]] = field(default_factory=list)
+    claims: list[dict[str, Any]] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data without empty entries."""
@@ -128,7 +131,7 @@ class CaseList:
 
     Attributes:
         what: plural of a row, as in "studies".
-        values: column name -> value of every row; the first names the row.
+        values: one row a case; its first column names it.
         sort: name of the column that the list is sorted by at first.
         main: columns that are shown at first.
         better: column -> `Column.better`.
@@ -139,11 +142,12 @@ class CaseList:
         picks: text columns with few values, which readers select rows by.
         scatter: columns on the x and y axis at first.
         diagonal: whether both axes have one unit, so that points off the diagonal differ.
+        studies: study of every row, whose images can be shown; None where there is none.
         images: row -> images as data URLs.
     """
 
     what: str
-    values: dict[str, list[Any]]
+    values: "pandas.DataFrame"
     sort: str
     main: InitVar[Collection[str]] = ()
     better: InitVar[Mapping[str, int]] = MappingProxyType({})
@@ -154,6 +158,7 @@ class CaseList:
     picks: tuple[str, ...] = ()
     scatter: tuple[str, str] | None = None
     diagonal: bool = False
+    studies: Sequence[Study | None] = ()
     images: dict[int, list[str]] = field(default_factory=dict)
 
     def __post_init__(self, main: Collection[str], better: Mapping[str, int]) -> None:
@@ -162,31 +167,30 @@ class CaseList:
             for n, own in self.values.items()
         ]
 
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return len(self.values[self.columns[0].name])
-
     def to_dict(self) -> dict[str, Any]:
         """Return what the page's program reads."""
-        return {**vars(self), "rows": self.rows, "sort": [self.sort, self.descending]}
+        known = self.values.astype(object).where(self.values.notna(), None)
+        shown = {name: each for name, each in vars(self).items() if name != "studies"}
+        shown |= {"rows": len(known), "values": known.to_dict("list")}
+        return {**shown, "sort": [self.sort, self.descending]}
 
 
 def worst_first(cases: CaseList) -> list[int]:
     """Return the rows in the order in which the page lists them at first; rows without value last.
 
-    >>> worst_first(CaseList("studies", {"x": [2.0, None, 1.0]}, "x"))
+    >>> import pandas
+    >>> worst_first(CaseList("studies", pandas.DataFrame({"x": [2.0, None, 1.0]}), "x"))
     [2, 0, 1]
     """
     values = cases.values[cases.sort]
-    known = [row for row, value in enumerate(values) if value is not None and value == value]
     if any(column.name == cases.sort and column.signed for column in cases.columns):
-        values = [value if value is None else abs(value) for value in values]
+        values = values.abs()
     if cases.ties is not None:
-        ties = cases.values[cases.ties]
-        known.sort(key=lambda row: -(ties[row] if ties[row] is not None else 0.0))
-    known.sort(key=lambda row: values[row], reverse=cases.descending)
-    return known + sorted(set(range(len(values))) - set(known))
+        ties = cases.values[cases.ties].fillna(0.0)
+        values = values.loc[ties.sort_values(ascending=False, kind="stable").index]
+    values = values.sort_values(ascending=not cases.descending, kind="stable")
+    unknown = values.index[values.isna()].sort_values()
+    return [*values.dropna().index, *unknown]
 
 
 def plain_value(value: Any) -> Any:
@@ -309,7 +313,7 @@ class RunView:
         return {"forests": self.forests, "curves": self.curves, "list": self.cases}
 
 
-def add_images(view: RunView, studies: Sequence[Study | None], most_bytes: int) -> int:
+def add_images(view: RunView, most_bytes: int) -> int:
     """Add the images of the listed studies, those at the top of the list first.
 
     An image that cannot be read, and those for which no space is left, are counted in the notes.
@@ -317,11 +321,11 @@ def add_images(view: RunView, studies: Sequence[Study | None], most_bytes: int) 
     Args: most_bytes: that all images may have.
     Returns: the bytes of the images.
     """
-    if view.cases is None:
+    if view.cases is None or not view.cases.studies:
         return 0
     used = unread = left_out = 0
     for row in worst_first(view.cases):
-        study = studies[row] if row < len(studies) else None
+        study = view.cases.studies[row]
         if study is None or not study.images:
             continue
         if used >= most_bytes:

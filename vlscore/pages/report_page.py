@@ -24,17 +24,16 @@ from vlscore.core import (
 from vlscore.data import Study, select
 from vlscore.errors import InvalidSetting
 from vlscore.metrics import Explanation, Judgement, RuleJudge, Score, Scorer, explain_with
-from vlscore.pages.claim_views import cells_of
+from vlscore.pages.claim_views import claims_shown
 from vlscore.pages.page_parts import (
     IMAGE_BYTES,
-    TRIANGLE,
     CaseList,
     RunView,
     add_images,
     plain_value,
 )
 from vlscore.pages.run_views import view_of
-from vlscore.pages.view_parts import PageOptions, judged_block
+from vlscore.pages.view_parts import PageOptions, judged_study, triangle_of
 from vlscore.stats import Result, is_demonstration
 
 PAGE = "report.html"
@@ -128,13 +127,13 @@ def report(
         opened = Result.open(folder)
         # Results that somebody wrote by hand can lack anything.
         with reading_result(opened.folder / RECORD):
-            view, studies = view_of(opened, options)
+            view = view_of(opened, options)
         if sentences and texts:
             from vlscore.pages.sentence_maps import add_shares
 
-            add_shares(view, opened, studies, sentences, weights, maps=images)
+            add_shares(view, opened, sentences, weights, maps=images)
         if images:
-            images_so_far += add_images(view, studies, IMAGE_BYTES - images_so_far)
+            images_so_far += add_images(view, IMAGE_BYTES - images_so_far)
         views.append(view)
     path = Path(out) if out is not None else Path(folders[0]) / PAGE
     return write_page(path, views, texts)
@@ -160,7 +159,7 @@ def holding_of(views: Sequence[RunView], texts: bool) -> Holding:
             "groups can still say something about a person; read the tables before you share it.",
         )
     reports, images = (sum(getattr(view, name) for view in views) for name in ("texts", "images"))
-    ids = sum(view.cases.rows for view in views if view.cases is not None)
+    ids = sum(len(view.cases.values) for view in views if view.cases is not None)
     counts = {"report": reports, "image": images, "row": ids}
     parts = [with_noun(n, name) for name, n in counts.items() if n]
     if ids:
@@ -187,7 +186,7 @@ def _is_of_phantoms(view: RunView) -> bool:
     """Return whether a section holds nothing but studies with the ids that phantoms get."""
     if view.cases is None:
         return not (view.texts or view.images)
-    names = view.cases.values[view.cases.columns[0].name]
+    names = view.cases.values.iloc[:, 0]
     return all(isinstance(name, str) and _PHANTOM.fullmatch(name) for name in names)
 
 
@@ -319,21 +318,21 @@ class ExplainedStudy:
 
         Maps lie on an image, so that a page without images has none.
         """
-        study, score = self.study, self.score
-        errors = [error.to_dict() for error in self.judgement.errors]
-        block = judged_block(study.candidate or "", study.reference or "", errors)
+        import pandas
+
+        (block,) = judged_study(self.study, [error.to_dict() for error in self.judgement.errors])
         block.shares = self.explanation.to_dict()
         block.maps = self.maps if images else None
-        block.claims = cells_of(self.claims)
-        if set(TRIANGLE) <= set(score.geometry):
-            block.triangle = [float(score.geometry[name]) for name in TRIANGLE]
-        numbers = {name: [float(value)] for name, value in score.values.items()}
-        cases = CaseList("studies", {"study": [study.id], **numbers}, "study", main=[*numbers])
-        cases.cases = [[block]]
+        block.claims = claims_shown(self.claims)
+        block.triangle = triangle_of(self.score.geometry)
+        numbers = {name: float(value) for name, value in self.score.values.items()}
+        values = pandas.DataFrame([{"study": self.study.id, **numbers}])
         view = RunView("One study", "explain", signatures=[str(self.explanation.signature)])
-        view.cases = cases
+        view.cases = CaseList(
+            "studies", values, "study", main=[*numbers], cases=[[block]], studies=[self.study]
+        )
         if images:
-            add_images(view, [study], IMAGE_BYTES)
+            add_images(view, IMAGE_BYTES)
         return write_page(Path(path), [view])
 
 
@@ -359,14 +358,10 @@ def explain_study(
     true = select(reference, scorer.text_policy, "reference")
     study = Study("study", views, reference=true, candidate=chosen, row=1)
     judgement = RuleJudge().judge(chosen, true)
-    drawn, claims = None, []
-    if scorer.metrics[0].name == "judge-image":
-        from vlscore.pages.claim_maps import claims_of_study, occlusion_maps
+    claims: list[dict[str, Any]] = []
+    drawn = None
+    if scorer.embedder is not None:
+        from vlscore.pages.sentence_maps import claims_and_maps  # loads torch
 
-        claims = claims_of_study(scorer, views, chosen, true)
-        drawn = occlusion_maps(scorer, views, claims) if maps else None
-    elif maps:
-        from vlscore.pages.sentence_maps import maps_of
-
-        drawn = maps_of(scorer, views, explanation)
+        claims, drawn = claims_and_maps(scorer, views, chosen, true, explanation, maps=maps)
     return ExplainedStudy(study, score, judgement, explanation, drawn, claims)

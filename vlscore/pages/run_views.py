@@ -15,7 +15,7 @@ from vlscore.core import RECORD, unit_rows, with_noun
 from vlscore.data import Study
 from vlscore.errors import DemonstrationEncoderWarning, Failure, VLScoreError
 from vlscore.pages.page_parts import CaseList, Column, Curves, RunView
-from vlscore.pages.view_parts import PageOptions, columns_of, judged_block, tables_named
+from vlscore.pages.view_parts import PageOptions, cases_of, judged_study, tables_named
 from vlscore.stats import FAILURES, Result, TextTable
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ _LEAST_DISTINCT = 6
 _PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\S*/\S+|\d+(?:\.\d+)?")
 
 
-def view_of(run: Result, options: PageOptions) -> tuple[RunView, list[Study | None]]:
-    """Return what a page shows of a folder, and the study of each listed case."""
+def view_of(run: Result, options: PageOptions) -> RunView:
+    """Return what a page shows of a folder."""
     view = RunView(run.folder.resolve().name, run.command or "results")
     view.facts = _facts(run, options)
     view.failures = _by_reason(run.failures, particular=options.texts)
@@ -41,12 +41,12 @@ def view_of(run: Result, options: PageOptions) -> tuple[RunView, list[Study | No
         view.run_notes += [str(note) for note in run.record.get("notes") or ()]
     page = run.presentation.page
     fill = resolve_name(page) if page else _generic
-    studies: list[Study | None] = fill(run, options, view)
+    fill(run, options, view)
     if not options.texts and view.cases is not None:
         _without_texts(view.cases)
     failed = sum(count for count, _ in view.failures)
     view.lead += f" {with_noun(failed, 'failure')}." if failed else ""
-    return view, studies
+    return view
 
 
 def _by_reason(failures: Iterable[Failure], particular: bool) -> list[tuple[int, str]]:
@@ -80,7 +80,6 @@ def _tables_without_texts(run: Result) -> list[TextTable]:
 
 def _without_texts(cases: CaseList) -> None:
     """Replace ids by row numbers, and remove reports and columns of free text."""
-    rows = cases.rows
     cases.cases = None
     first = cases.columns[0]
     others = [
@@ -90,10 +89,8 @@ def _without_texts(cases: CaseList) -> None:
         or not (c.text or any(isinstance(value, str) for value in cases.values[c.name]))
     ]
     cases.columns = [Column("row", text=False), *others]
-    cases.values = {
-        "row": list(range(1, rows + 1)),
-        **{c.name: cases.values[c.name] for c in others},
-    }
+    cases.values = cases.values[[c.name for c in others]]
+    cases.values.insert(0, "row", range(1, len(cases.values) + 1))
     if cases.sort == first.name:
         cases.sort = "row"
 
@@ -118,14 +115,14 @@ def _facts(run: Result, options: PageOptions) -> list[tuple[str, str]]:
     return [(name, str(value)) for name, value in facts.items() if value not in (None, "")]
 
 
-def train_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+def train_view(run: Result, options: PageOptions, view: RunView) -> None:
     """Fill the view of a training: its curves, and the validation pairs."""
     record = run.record
     view.lead = (
         f"{record['objective']}: {record['steps']:,} steps on {record['pairs']:,} pairs; the best "
         f"weights are of step {record['best_step']:,}."
     )
-    log, tested = columns_of(run, "log.csv"), columns_of(run, "validation.csv")
+    log, tested = (run.rows(name).to_dict("list") for name in ("log.csv", "validation.csv"))
     losses = [(n.replace("_", " "), log["step"], log[n]) for n in log if n.startswith("loss")]
     view.curves.append(Curves("Loss of each step", "step", losses))
     best = record["best_step"]
@@ -144,11 +141,11 @@ def train_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
         for name, value in record["settings"].items()
         if value not in (None, "", False)
     ]
-    return add_retrievals(run, options, view)
+    add_retrievals(run, options, view)
 
 
-def add_retrievals(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
-    """List the validation pairs by the rank of their report, and return their studies.
+def add_retrievals(run: Result, options: PageOptions, view: RunView) -> None:
+    """List the validation pairs by the rank of their report.
 
     The pairs that the training decoded into its folder are embedded with the trained weights. A
     note says why there is no list, or that it has only the first pairs.
@@ -157,6 +154,8 @@ def add_retrievals(run: Result, options: PageOptions, view: RunView) -> list[Stu
     """
     try:
         pairs, is_own = _pairs(run)
+        import pandas
+
         from vlscore.encoders import encoder_from_file, load_encoder
         from vlscore.training import split
 
@@ -177,33 +176,35 @@ def add_retrievals(run: Result, options: PageOptions, view: RunView) -> list[Stu
             images, reports = encoder.encode_images(pixels), encoder.encode_reports(texts)
     except (VLScoreError, OSError, KeyError) as error:
         view.notes.append(f"The best and the worst retrievals are not shown: {error}.")
-        return []
+        return
     ids = [pairs.ids[row] for row in rows[:MOST_PAIRS]]
     scores = np.round(unit_rows(images.numpy()) @ unit_rows(reports.numpy()).T, 12)
     ranks, nearest = ranks_of(scores, texts)
-    values = {
-        "id": ids,
-        "rank": ranks,
-        "cosine of own report": [float(scores[k, k]) for k in range(len(ids))],
-        "cosine of nearest report": [float(scores[k, n]) for k, n in enumerate(nearest)],
-    }
+    values = pandas.DataFrame(
+        {
+            "id": ids,
+            "rank": ranks,
+            "cosine of own report": scores.diagonal(),
+            "cosine of nearest report": scores[np.arange(len(ids)), nearest],
+        }
+    )
     main = list(values)[1:]
     view.cases = CaseList("validation images", values, "rank", main, {"rank": -1}, descending=True)
     view.lead += (
         f" The list has {len(ids):,} of {len(rows):,} validation images: rank of an image's own "
         f"report among {len(set(texts)):,} different ones, and the report nearest to the image."
     )
-    if options.texts:
-        view.cases.cases = [
-            [judged_block(texts[near], texts[k], title="report nearest to the image")]
-            for k, near in enumerate(nearest)
-        ]
     # `add_images` takes arrays, too.
     shown: list[Any] = [(each,) for each in pixels]
-    return [
+    view.cases.studies = [
         Study(id, shown[k], reference=texts[k], candidate=texts[near], row=k + 1)
         for k, (id, near) in enumerate(zip(ids, nearest, strict=True))
     ]
+    if options.texts:
+        title = "report nearest to the image"
+        view.cases.cases = cases_of(
+            view.cases.studies, options, lambda row, study: judged_study(study, title=title)
+        )
 
 
 def ranks_of(scores: np.ndarray, texts: list[str]) -> tuple[list[int], list[int]]:
@@ -246,7 +247,7 @@ def _pairs(run: Result) -> "tuple[Pairs, bool]":
     return pairs, is_own
 
 
-def _generic(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+def _generic(run: Result, options: PageOptions, view: RunView) -> None:
     """Show the tables of any folder, and the largest table among its files as a list."""
     view.lead = f"Results of vlscore {view.command}."
     sizes = {
@@ -257,21 +258,20 @@ def _generic(run: Result, options: PageOptions, view: RunView) -> list[Study | N
         and not name.startswith("details.")
     }
     if not sizes:
-        return []
+        return
     name = max(sizes, key=lambda each: sizes[each])
-    values = {
-        column: cells
-        for column, cells in columns_of(run, name).items()
-        if not any(isinstance(cell, dict | list | np.ndarray) for cell in cells)
-    }
-    if not values or not next(iter(values.values())):
-        return []
-    count = len(next(iter(values.values())))
-    if count > _MOST_LISTED:
-        view.notes.append(f"The list has the first {_MOST_LISTED:,} of {count:,} rows of {name}.")
-        values = {column: cells[:_MOST_LISTED] for column, cells in values.items()}
-    view.cases = CaseList(f"rows of {name}", values, next(iter(values)))
+    rows = run.rows(name)
+    plain = [
+        n for n in rows if not rows[n].map(lambda x: isinstance(x, dict | list | np.ndarray)).any()
+    ]
+    if rows.empty or not plain:
+        return
+    if len(rows) > _MOST_LISTED:
+        view.notes.append(
+            f"The list has the first {_MOST_LISTED:,} of {len(rows):,} rows of {name}."
+        )
+    values = rows[plain].head(_MOST_LISTED)
+    view.cases = CaseList(f"rows of {name}", values, plain[0])
     for column in [c for c in view.cases.columns if not c.text][:6]:
         column.main = True
-        column.card = len(set(values[column.name])) >= _LEAST_DISTINCT
-    return [None] * min(count, _MOST_LISTED)
+        column.card = values[column.name].nunique(dropna=False) >= _LEAST_DISTINCT

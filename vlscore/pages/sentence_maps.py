@@ -6,7 +6,7 @@ Costs are computed with the run's encoder; maps come from its local vectors, che
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isqrt
+from math import isnan, isqrt
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, interpolate, normalize
 
 from vlscore.core import RECORD, Signature, with_noun
-from vlscore.data import ImagePolicy, Study
+from vlscore.data import ImagePolicy
 from vlscore.encoders import JointEncoder, encoder_from_file
 from vlscore.errors import DemonstrationEncoderWarning, VLScoreError
 from vlscore.metrics import Explanation, Scorer, explain_with, metric_from_file
-from vlscore.pages.claim_maps import claims_of_study, occlusion_maps
-from vlscore.pages.claim_views import cells_of
+from vlscore.pages.claim_maps import claims_with_maps
+from vlscore.pages.claim_views import claims_shown
 from vlscore.pages.page_parts import RunView, image_url, worst_first
 from vlscore.stats import Result
 
@@ -160,28 +160,41 @@ def maps_to_dict(image: Tensor, maps: Sequence[SentenceMap]) -> Mapping[str, Any
     }
 
 
-def maps_of(
-    scorer: Scorer, images: Sequence[Any], explanation: Explanation
-) -> Mapping[str, Any] | None:
-    """Return the maps of an explanation's sentences on the first image, as `maps_to_dict`.
+def claims_and_maps(
+    scorer: Scorer,
+    images: Sequence[Any],
+    candidate: str,
+    reference: str,
+    explanation: Explanation,
+    *,
+    maps: bool,
+) -> tuple[list[dict[str, Any]], Mapping[str, Any] | None]:
+    """Return the claims of a study with the image's verdicts, and maps of its first image.
 
-    Returns: None without an image, or for an encoder without local vectors.
+    With `judge-image`, maps show where the evidence of each claim lies; there are no claims with
+    other metrics, and maps show where each sentence of the explanation looks.
+
+    Returns: claims as `claims_with_maps` has them; maps as `maps_to_dict`, None where they are not
+        asked for, without an image, or for an encoder without local vectors.
     Raises: UnreadableImage; InvalidReport.
     """
     if scorer.embedder is None or not images:
-        return None
+        return [], None
+    if scorer.metrics[0].name == "judge-image":
+        return claims_with_maps(scorer, images, candidate, reference, maps=maps)
+    if not maps:
+        return [], None
     sentences = [each.text for each in (*explanation.candidate, *explanation.reference)]
     embedder = scorer.embedder
     found = sentence_maps(
         embedder.encoder, images[0], list(dict.fromkeys(sentences)), embedder.image_policy
     )
-    return None if found is None else maps_to_dict(*found)
+    return [], None if found is None else maps_to_dict(*found)
 
 
 def add_shares(
     view: RunView,
     run: Result,
-    studies: Sequence[Study | None],
     count: int,
     weights: str | Path | None = None,
     *,
@@ -206,17 +219,16 @@ def add_shares(
         return
     failed = 0
     for row in worst_first(view.cases)[:count]:
-        study, blocks = studies[row], view.cases.cases[row]
+        study, blocks = view.cases.studies[row], view.cases.cases[row]
         value = view.cases.values[name][row]
-        if study is None or not blocks or value is None:
+        if study is None or not blocks or isnan(value):
             continue
+        texts = study.candidate or "", study.reference or ""
         try:
             with warnings.catch_warnings():
                 # The run has said it: of the views of its images, for example.
                 warnings.simplefilter("ignore", UserWarning)
-                found = explain_with(
-                    scorer, study.images, study.candidate or "", study.reference or ""
-                )
+                found = explain_with(scorer, study.images, *texts)
         except VLScoreError:
             failed += 1
             continue
@@ -224,14 +236,8 @@ def add_shares(
             failed += 1
             continue
         blocks[0].shares = {**found.to_dict(), "metric": name}
-        if scorer.metrics[0].name == "judge-image":
-            texts = study.candidate or "", study.reference or ""
-            claims = claims_of_study(scorer, study.images, *texts)
-            blocks[0].claims = cells_of(claims)
-            blocks[0].maps = occlusion_maps(scorer, study.images, claims) if maps else None
-        elif maps:
-            # The image was read for the score; an encoder without local vectors has no maps.
-            blocks[0].maps = maps_of(scorer, study.images, found)
+        claims, blocks[0].maps = claims_and_maps(scorer, study.images, *texts, found, maps=maps)
+        blocks[0].claims = claims_shown(claims)
     if failed:
         view.notes.append(
             f"No shares of sentences for {with_noun(failed, 'study')}: the score could not be "

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
+from math import isnan, nan
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ from vlscore.data import Study
 from vlscore.errors import VLScoreError
 from vlscore.findings import Polarity, extract
 from vlscore.metrics import RuleJudge, load_tables, statements_of
-from vlscore.pages.page_parts import Block, Highlight, RunView, pieces_of
+from vlscore.pages.page_parts import TRIANGLE, Block, Highlight, RunView, pieces_of
 from vlscore.pages.run_studies import studies_by_row, table_of, text_policy_of
 from vlscore.stats import Result
 
@@ -57,13 +58,6 @@ class PageOptions:
     on_progress: OnProgress = no_progress
 
 
-def columns_of(run: Result, name: str) -> dict[str, list[Any]]:
-    """Return the columns of a file of single rows; None where a cell has no value."""
-    rows = run.rows(name)
-    known = rows.astype(object).where(rows.notna(), None)
-    return {str(column): known[column].tolist() for column in known}
-
-
 def tables_named(record: Mapping[str, Any]) -> Mapping[str, str]:
     found = record.get("tables")
     return found if isinstance(found, Mapping) else {}
@@ -95,26 +89,36 @@ def studies_of(
     return read_texts(view, options, read)
 
 
-def judged_blocks(
-    studies: Sequence[Study | None],
-    options: PageOptions,
-    triangles: Sequence[list[float] | None] | None = None,
-    errors: Sequence[Any] | None = None,
+def cases_of(
+    texts: Sequence[Text | None], options: PageOptions, blocks: Callable[[int, Text], list[Block]]
 ) -> list[list[Block]] | None:
-    """Return a block for each study; None where no study could be read."""
-    if not any(studies):
+    """Return the blocks of each row; None where no text could be read.
+
+    Args:
+        texts: what each row has to show, such as its study; None where that is absent.
+        blocks: function of a row's number and what it has to show.
+    """
+    if all(text is None for text in texts):
         return None
     found: list[list[Block]] = []
-    for place, study in enumerate(studies):
-        if study is None or study.reference is None or study.candidate is None:
-            found.append([])
-            continue
-        given = None if errors is None else errors[place]
-        block = judged_block(study.candidate, study.reference, given)
-        block.triangle = triangles[place] if triangles is not None else None
-        found.append([block])
+    for row, text in enumerate(texts):
+        found.append([] if text is None else blocks(row, text))
         options.on_progress(len(found), 0)
     return found
+
+
+def judged_study(study: Study, errors: Any = None, title: str = "") -> list[Block]:
+    """Return the block of a study's texts, as `judged_block`; none without two texts."""
+    if study.candidate is None or study.reference is None:
+        return []
+    return [judged_block(study.candidate, study.reference, errors, title)]
+
+
+def triangle_of(numbers: Mapping[str, Any]) -> dict[str, float] | None:
+    """Return the numbers that draw a triangle; None where one is absent, or it has no base."""
+    found = {name: float(numbers.get(name, nan)) for name in TRIANGLE}
+    is_drawn = not any(map(isnan, found.values())) and found["image_reference"] > 0
+    return found if is_drawn else None
 
 
 def bounds_of(
@@ -148,13 +152,14 @@ def judged_block(
     if errors is None:
         errors = (each.to_dict() for each in _judge().judge(candidate, reference).errors)
     sides: dict[str, list[Highlight]] = {"candidate": [], "reference": []}
-    listed: list[list[Any]] = []
+    listed: list[dict[str, Any]] = []
     for number, error in enumerate(errors, start=1):
         kind, reason = KINDS[error["category"]], error["reason"]
         if (side := error.get("supports")) is not None:
             known = f"sides with the {side}" if side in sides else "does not decide"
             reason = f"{reason}; the image {known}"
-        listed.append([kind, error["severity"], error["finding"], reason, error["correction"]])
+        shown = {name: error[name] for name in ("severity", "finding", "correction")}
+        listed.append({"kind": kind, "reason": reason, **shown})
         for side, marks in sides.items():
             if (quote := error[side]) is not None:
                 marks.append(Highlight(quote["start"], quote["end"], kind, number))

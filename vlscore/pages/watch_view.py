@@ -5,7 +5,6 @@ from math import log10
 from typing import Any
 
 from vlscore.core import with_noun
-from vlscore.data import Study
 from vlscore.pages.page_parts import Curves, RunView
 from vlscore.pages.view_parts import PageOptions
 from vlscore.stats import Result
@@ -14,7 +13,7 @@ from vlscore.stats import Result
 _WEEK = 7
 
 
-def watch_view(run: Result, options: PageOptions, view: RunView) -> list[Study | None]:
+def watch_view(run: Result, options: PageOptions, view: RunView) -> None:
     """Fill the view of a watch."""
     days, streams = run.frame("days"), run.frame("streams")
     view.lead = (
@@ -44,4 +43,3 @@ def watch_view(run: Result, options: PageOptions, view: RunView) -> list[Study |
         series = [(f"mean of {_WEEK} days", x, means.tolist()), ("reference", x, reference)]
         own_alarm = alarm if row["state"].startswith("ALARM") else None
         view.curves.append(Curves(row["stream"], "", series, own_alarm, "alarm", True))
-    return []

@@ -86,7 +86,7 @@
     if (block.claims) node.append(drawClaims(block.claims));
     if (block.errors) {
       const list = el("ol", { class: "errors" });
-      block.errors.forEach(([kind, severity, finding, reason, correction], index) => {
+      block.errors.forEach(({ kind, severity, finding, reason, correction }, index) => {
         const item = el("li", {}, el("b", {}, String(index + 1)),
           el("span", { class: `tag ${kind}` }, KINDS[kind]),
           el("span", {}, el("b", {}, finding), " ", el("span", { class: "sev" }, `severity ${severity} of 5`), " ", el("em", {}, reason)));
@@ -105,7 +105,7 @@
   function drawClaims(claims) {
     // Runs of earlier versions have verdicts against their own probability: no colour for these.
     const tone = (verdict, probability) => (verdict === "cannot tell" || (verdict === "supported") !== (probability > 0.5) ? "cannot-tell" : verdict);
-    const rows = claims.map(([report, finding, claim, verdict, probability]) => el("tr", {},
+    const rows = claims.map(({ report, finding, claim, verdict, probability }) => el("tr", {},
       el("td", { class: "words" }, `${report} ${claim === "stated" ? "states" : "denies"} `, el("b", {}, finding)),
       el("td", {}, el("span", { class: `tag ${tone(verdict, probability)}` }, verdict)),
       el("td", {}, probability === null ? "no evidence" : probability.toFixed(2))));
@@ -150,7 +150,7 @@
   }
 
   // Image and reference span the base; the candidate is above its foot.
-  function drawTriangle([foot, base, side, area]) {
+  function drawTriangle({ foot, image_reference: base, image_candidate: side, area }) {
     const height = (2 * area) / base, at = foot * base;
     const left = Math.min(0, at), right = Math.max(base, at);
     const scale = Math.min(240 / (right - left || 1), 150 / (height || 1));
@@ -231,12 +231,12 @@
     }
     part(name) { return this.section.querySelector(`[data-part="${name}"]`); }
 
-    // Errors of all blocks of each row: [kind, severity, finding, block].
+    // Errors of all blocks of each row, each with the title of its block.
     errorsOfRows() {
       if (!this.list.cases) return null;
       let any = false;
       this.titled = this.list.cases.some((blocks) => blocks.length > 1);
-      const found = this.list.cases.map((blocks) => blocks.flatMap((block) => (block.errors || []).map((error) => { any = true; return [error[0], error[1], error[2], block.title]; })));
+      const found = this.list.cases.map((blocks) => blocks.flatMap((block) => (block.errors || []).map((error) => { any = true; return { ...error, title: block.title }; })));
       return any ? found : null;
     }
     // The value from which on a row belongs to the worst tenth of its column.
@@ -261,7 +261,7 @@
       for (const [name, value] of Object.entries(picks)) if (this.values[name][row] !== value) return false;
       if (kind || finding) {
         const own = this.errors ? this.errors[row] : [];
-        if (!own.some((error) => (!kind || error[0] === kind) && (!finding || error[2] === finding))) return false;
+        if (!own.some((error) => (!kind || error.kind === kind) && (!finding || error.finding === finding))) return false;
       }
       return !words || this.matches(row, words);
     }
@@ -308,7 +308,7 @@
     apply() {
       const begin = performance.now(), rows = [];
       for (let row = 0; row < this.rows; row++) if (this.accepts(row)) rows.push(row);
-      const values = this.sortName === "errors" ? this.errors.map((own) => own.reduce((sum, error) => sum + error[1], 0)) : this.values[this.sortName];
+      const values = this.sortName === "errors" ? this.errors.map((own) => own.reduce((sum, error) => sum + error.severity, 0)) : this.values[this.sortName];
       const ties = this.list.ties && this.sortName === this.list.sort[0] ? this.values[this.list.ties] : null;
       const sign = this.descending ? -1 : 1, signed = this.columns.some((column) => column.signed && column.name === this.sortName);
       const collator = new Intl.Collator(undefined, { numeric: true });
@@ -394,7 +394,7 @@
     makeWhy() {
       this.whyPanels = [];
       if (!this.errors) return;
-      const any = new Set(this.errors.flat().map((error) => error[3]));
+      const any = new Set(this.errors.flat().map((error) => error.title));
       const titles = [...new Set(this.list.cases.flatMap((blocks) => blocks.map((block) => block.title)))].filter((title) => any.has(title)).slice(0, 6);
       for (const title of titles) {
         const kinds = el("div", { class: "bars" }), findings = el("div", { class: "bars" }), suffix = title ? ` · ${title}` : "";
@@ -406,10 +406,10 @@
       if (titles.length) this.part("why").after(el("p", { class: "caption" }, "Errors as the judge by rules reads them. Press a bar to list only its cases."));
     }
     drawWhy() {
-      for (const { title, kinds, findings } of this.whyPanels) {
-        const byKind = {}, byFinding = {};
-        for (const row of this.order) for (const [kind, severity, finding, block] of this.errors[row]) {
-          if (block !== title) continue;
+      for (const panel of this.whyPanels) {
+        const { kinds, findings } = panel, byKind = {}, byFinding = {};
+        for (const row of this.order) for (const { kind, severity, finding, title } of this.errors[row]) {
+          if (title !== panel.title) continue;
           (byKind[kind] ||= [0, 0, 0, 0, 0, 0])[severity] += 1;
           const own = (byFinding[finding] ||= { sum: 0 }); own[kind] = (own[kind] || 0) + severity; own.sum += severity;
         }
@@ -578,9 +578,9 @@
       return el("div", { class: "row", role: "row", id: `row-${this.number}-${row}`, "data-row": row, "aria-rowindex": place + 2, "aria-selected": String(row === this.opened || (this.opened === null && place === this.active && document.activeElement === this.grid)), style: { transform: `translateY(${place * height}px)` } }, ...cells);
     }
     errorTags(row) {
-      const own = [...this.errors[row]].sort((a, b) => b[1] - a[1]);
+      const own = [...this.errors[row]].sort((a, b) => b.severity - a.severity);
       if (!own.length) return this.list.cases[row].length ? [el("span", { class: "tag none" }, "no error found")] : [];
-      return own.slice(0, 6).map(([kind, severity, finding, title]) => el("span", { class: `tag ${kind}`, title: `${KINDS[kind]} ${finding}, severity ${severity}` }, el("b", {}, String(severity)), ` ${this.titled ? `${title} ` : ""}${KINDS[kind]}: ${finding}`));
+      return own.slice(0, 6).map(({ kind, severity, finding, title }) => el("span", { class: `tag ${kind}`, title: `${KINDS[kind]} ${finding}, severity ${severity}` }, el("b", {}, String(severity)), ` ${this.titled ? `${title} ` : ""}${KINDS[kind]}: ${finding}`));
     }
     key(event) {
       if (event.target.closest(".head")) return;
