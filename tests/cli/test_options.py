@@ -283,8 +283,8 @@ def calls_of(files: Path) -> dict[str, tuple[list, dict[str, list]]]:
         "index build": (
             [a],
             { "--limit": ["3"],
-                **root, "--images": [None], "--approximate": ["Flat"],
-                "--rename": ["report=other"], "--section": ["findings"],
+                "--image-root": [*root["--image-root"], "--images"], "--images": [None],
+                "--approximate": ["Flat"], "--rename": ["report=other"], "--section": ["findings"],
                 "--image-policy": ["minmax", "--images"],
             },
         ),

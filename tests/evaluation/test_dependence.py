@@ -56,7 +56,7 @@ from vlscore.evaluation import (
 from vlscore.findings import LabelPolicy
 from vlscore.metrics import RuleJudge, Scorer
 from vlscore.perturb import PerturbationSettings, perturb
-from vlscore.retrieval import OracleSettings, SourceSettings, index_build, oracle
+from vlscore.retrieval import OracleSettings, index_build, oracle
 from vlscore.stats import Content, Presentation, Result
 
 # Results do not depend on them: where and how they are computed and shown.
@@ -352,15 +352,12 @@ def command_of(name: str, world: World) -> Command:
         ),
         "findings": lambda: Command(
             findings,
-            {"path": world.further},
+            {"reports": world.further},
             {
-                "path": world.others,
+                "reports": world.others,
                 "policy": LabelPolicy("positive"),
                 "format": "jsonl",
                 "text_policy": section,
-                "id_column": "image",
-                "text_column": "truth",
-                "limit": 2,
             },
         ),
         "claims": lambda: Command(
@@ -537,17 +534,11 @@ def command_of(name: str, world: World) -> Command:
         ),
         "index build": lambda: Command(
             index_build,
-            {"table": world.studies, "embedder": world.embedder, "settings": SourceSettings()},
+            {"table": world.studies, "embedder": world.embedder},
             {
                 "table": world.others,
                 "embedder": world.other_embedder,
-                "settings.kind": "image",
-                "settings.text_policy": section,
-                "settings.id_column": "image",
-                "settings.text_column": "candidate",
-                "settings.image_column": "reference",
-                "settings.limit": 2,
-                "settings.image_root": world.roots[1],
+                "text_policy": section,
                 "approximate": "Flat",
             },
         ),

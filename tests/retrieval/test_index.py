@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.doubles import HashEncoder
+from vlscore.data import TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.errors import ChecksumMismatch, InvalidIndex, InvalidSetting, InvalidTable
-from vlscore.retrieval import SourceSettings, index_build, load_index
 from vlscore.retrieval import index as module
+from vlscore.retrieval import index_build, load_index
 
 
 def write_table(path, rows):
@@ -72,8 +73,6 @@ def test_what_is_wrong_is_said(table, tmp_path):
         with pytest.raises(kind, match=said):
             index_build(source, tmp_path / "x", embedder(), **options)
     assert {path.name for path in tmp_path.glob("x/*")} <= {".lock"}
-    with pytest.raises(InvalidSetting, match='"report" or "image"'):
-        SourceSettings(kind="text")
     with pytest.raises(InvalidIndex, match=r"holds no index; `vlscore index build`"):
         load_index(tmp_path / "x")
     with pytest.raises(InvalidIndex, match="is a file"):
@@ -140,7 +139,7 @@ def test_files_of_other_content_are_refused_even_with_right_digests(table, tmp_p
 
 def test_an_index_fits_only_what_made_it(table, tmp_path, monkeypatch):
     index = index_build(table, tmp_path / "index", embedder())
-    whole, findings = (SourceSettings(text_policy=name).policy for name in ("all", "findings"))
+    whole, findings = map(TextPolicy.named, ("all", "findings"))
     index.check_made_with(embedder(), whole)
     index.check_text_policy(whole)
     with pytest.raises(InvalidIndex, match=r"txt: all against findings.*--section"):
@@ -162,16 +161,18 @@ def test_images_are_read_by_the_embedders_policy_in_any_number_of_workers(tmp_pa
         Image.fromarray(pixels).save(tmp_path / f"{k}.png")
         rows.append({"id": str(k), "image": f"{k}.png"})
     rows.append({"id": "none", "image": "absent.png"})
-    table = write_table(tmp_path / "images.jsonl", rows)
-    settings = SourceSettings(kind="image")
+    table = open_studies(write_table(tmp_path / "images.jsonl", rows), needs={"image"})
     made = {}
     for policy, workers in (("auto", 0), ("auto", 1), ("minmax", 0)):
         reader = embedder(image_policy=policy)
         out = tmp_path / f"{policy}-{workers}"
-        index = index_build(table, out, reader, settings, workers=workers)
+        index = index_build(table, out, reader, workers=workers)
         assert index.signature.get("img") == policy
         assert index.texts() == [str(tmp_path / f"{k}.png") for k in range(3)]
         assert [failure.id for failure in index.failures] == ["none"]
         made[policy, workers] = np.array(index.vectors)
     np.testing.assert_array_equal(made["auto", 0], made["auto", 1])
     assert (made["auto", 0] != made["minmax", 0]).all(1).any()
+    Image.fromarray(np.zeros((9, 9), np.uint8)).save(tmp_path / "0.png")
+    with pytest.raises(InvalidSetting, match="has been replaced since"):
+        index_build(table, out, reader)

@@ -17,7 +17,6 @@ from vlscore.retrieval import (
     HITS,
     Oracle,
     OracleSettings,
-    SourceSettings,
     TextSearch,
     index_build,
     index_search,
@@ -253,8 +252,7 @@ def test_what_is_read_besides_is_what_describes_the_hits(index, options, needs, 
 
 
 def test_text_to_image_finds_images(studies, tmp_path):
-    settings = SourceSettings(kind="image")
-    images = index_build(studies, tmp_path / "images", embedder(), settings)
+    images = index_build(open_studies(studies, needs={"image"}), tmp_path / "images", embedder())
     settings = OracleSettings(metric="text to image", k=2)
     result = oracle(studies, tmp_path / "out", images, embedder(), settings)
     assert all(hit["text"] in images.texts() for hit in hits_of(result)["s0"])

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from vlscore.cli.output import OutputOptions, echo, print_encoder_warning, show
 from vlscore.cli.progress import phase_progress
-from vlscore.cli.shared import EncoderOptions, Limit, Names, Out, Rename, options, renamed
+from vlscore.cli.shared import (
+    EncoderOptions,
+    Limit,
+    Names,
+    Out,
+    Rename,
+    TableOptions,
+    options,
+    renamed,
+)
 from vlscore.evaluation import ControlledSettings
 
 if TYPE_CHECKING:
@@ -77,14 +86,9 @@ def _read(
     path: Path, rename: Names, observations: Names | None, limit: int | None, *, labelled: bool
 ) -> "LabelledSentences | ReportTable":
     """Return a table of sentences with labels, or of reports."""
-    from vlscore.data import open_reports
     from vlscore.evaluation import read_labelled
 
-    names = renamed(rename, *(("sentence",) if labelled else ("id", "report")))
-    if labelled:
-        return read_labelled(
-            path, observations, sentence_column=names.get("sentence", "sentence"), limit=limit
-        )
-    return open_reports(
-        path, id_column=names.get("id", "id"), text_column=names.get("report"), limit=limit
-    )
+    if not labelled:
+        return TableOptions(rename=rename, limit=limit).reports(path)
+    column = renamed(rename, "sentence").get("sentence", "sentence")
+    return read_labelled(path, observations, sentence_column=column, limit=limit)

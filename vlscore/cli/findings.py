@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from vlscore.cli.output import OutputOptions, show
 from vlscore.cli.progress import row_progress
-from vlscore.cli.shared import Limit, Out, Rename, Section, Table, options, renamed
+from vlscore.cli.shared import Out, Section, Table, TableOptions, options
 from vlscore.findings import LabelPolicy
 
 
@@ -15,8 +15,7 @@ def findings(
     out: Out,
     policy: Annotated[LabelPolicy, options()] = LabelPolicy(),
     format: Literal["csv", "jsonl"] = "csv",
-    rename: Rename = (),
-    limit: Limit = None,
+    table: Annotated[TableOptions, options(without=("image_root",))] = TableOptions(),
     section: Section = "all",
     output: OutputOptions = OutputOptions(),
 ) -> None:
@@ -34,22 +33,17 @@ def findings(
     Args:
         format: Format of labels and findings: csv or jsonl.
     """
-    from vlscore.data import TextPolicy, count_rows
+    from vlscore.data import TextPolicy
     from vlscore.evaluation import findings as write_findings
 
-    names = renamed(rename, "id", "report")
-    with row_progress(
-        count_rows(reports, limit), "labelling", quiet=output.is_silent
-    ) as on_progress:
+    opened = table.reports(reports)
+    with row_progress(opened.count, "labelling", quiet=output.is_silent) as on_progress:
         result = write_findings(
-            reports,
+            opened,
             out,
             policy=policy,
             format=format,
             text_policy=None if section == "all" else TextPolicy.named(section),
-            id_column=names.get("id", "id"),
-            text_column=names.get("report"),
-            limit=limit,
             overwrite=output.overwrite,
             on_progress=on_progress,
         )

@@ -20,7 +20,6 @@ from vlscore.cli.shared import (
     Table,
     TableOptions,
     options,
-    renamed,
     worker_count,
 )
 
@@ -61,28 +60,18 @@ def build(
         approximate: FAISS index for approximate search, such as "IVF1024,Flat",
             "IVF1024,PQ384x4fs" or "HNSW32"; worth it beyond a million reports.
     """
-    from vlscore.data import count_rows
-    from vlscore.retrieval import SourceSettings, index_build
+    from vlscore.retrieval import index_build
 
-    names = renamed(source.rename, "id", "report", "image")
-    settings = SourceSettings(
-        "image" if images else "report",
-        encoding.section,
-        id_column=names.get("id", "id"),
-        text_column=names.get("report"),
-        image_column=names.get("image", "image"),
-        image_root=source.image_root,
-        limit=source.limit,
-    )
+    opened = source.opened(corpus, "id", "image") if images else source.reports(corpus)
     embedder = encoding.embedder()
     with row_progress(
-        count_rows(corpus, source.limit), "embedding", quiet=output.quiet, embedder=embedder
+        opened.count, "embedding", quiet=output.quiet, embedder=embedder
     ) as on_progress:
         result = index_build(
-            corpus,
+            opened,
             out,
             embedder,
-            settings,
+            text_policy=encoding.section,
             approximate=approximate,
             overwrite=output.overwrite,
             workers=worker_count(encoding.workers),

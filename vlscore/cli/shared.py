@@ -25,7 +25,7 @@ from vlscore.core import split_names, usable_cores
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from vlscore.data import StudyTable, TextPolicy
+    from vlscore.data import ReportTable, StudyTable, TextPolicy
     from vlscore.embedding import StudyEmbedder
     from vlscore.metrics import Scorer
 
@@ -212,6 +212,18 @@ class TableOptions:
         columns, limit = self.columns(*roles), self.limit if limited else None
         return open_studies(
             path, needs=needs, image_root=self.image_root, columns=columns, limit=limit
+        )
+
+    def reports(self, path: Path) -> "ReportTable":
+        """Return the table of reports at `path`."""
+        from vlscore.data import open_reports
+
+        names = self.columns("id", "report")
+        return open_reports(
+            path,
+            id_column=names.get("id", "id"),
+            text_column=names.get("report"),
+            limit=self.limit,
         )
 
 

@@ -53,6 +53,7 @@ from .report_folders import folder_table as folder_table
 from .report_pairs import PairedReports as PairedReports
 from .report_pairs import pair as pair
 from .report_tables import ReportTable as ReportTable
+from .report_tables import as_reports as as_reports
 from .report_tables import open_reports as open_reports
 from .reports import SECTIONS as SECTIONS
 from .reports import TextPolicy as TextPolicy

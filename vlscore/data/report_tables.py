@@ -107,3 +107,11 @@ def open_reports(
         by_section,
         limit=checked_limit(limit),
     )
+
+
+def as_reports(table: str | Path | ReportTable) -> ReportTable:
+    """Return a table of reports: what functions do with their argument, a path or an open table.
+
+    Raises: as `open_reports`.
+    """
+    return table if isinstance(table, ReportTable) else open_reports(table)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import OnProgress, __version__, frame, no_progress
-from vlscore.data import Report, TextPolicy, open_reports
+from vlscore.data import Report, ReportTable, TextPolicy, as_reports
 from vlscore.errors import Failure, InvalidSetting
 from vlscore.findings import (
     CHEXPERT_LABELS,
@@ -41,30 +41,25 @@ _STATED = {1: "stated", -1: "uncertain", 0: "denied", None: "not mentioned"}
 
 
 def findings(
-    path: str | Path,
+    reports: str | Path | ReportTable,
     out: str | Path,
     *,
     policy: LabelPolicy | None = None,
     format: str = "csv",
     text_policy: TextPolicy | None = None,
-    id_column: str = "id",
-    text_column: str | None = None,
-    limit: int | None = None,
     overwrite: bool = False,
     on_progress: OnProgress = no_progress,
 ) -> Result:
     """Label every report of a table; labels and findings are held in memory.
 
     Args:
-        path: table of reports; see `open_reports` for the columns.
+        reports: table of reports; see `open_reports` for the columns.
         out: folder for the results: labels and findings (.csv or .jsonl) besides the usual ones.
             The frame "counts" has one row a label: in how many reports it is stated, uncertain,
             denied and not mentioned.
         policy: what uncertain labels become.
         format: "csv" or "jsonl".
         text_policy: which section of the reports is read; default: all of the text.
-        id_column, text_column: names of columns; see `open_reports`.
-        limit: read only so many rows of the table, the first ones; None for all.
         overwrite: compute again; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, rows failed).
 
@@ -74,14 +69,12 @@ def findings(
     policy = policy or LabelPolicy()
     if format not in FORMATS:
         raise InvalidSetting(f"labels are written as {' or '.join(FORMATS)}, not {format!r}")
-    table = open_reports(path, id_column=id_column, text_column=text_column, limit=limit)
+    table = as_reports(reports)
     key = {
         "vlscore": __version__,
         "extraction": extraction_name(),
         "command": "findings",
-        "table_sha256": table.sha256,
-        "columns": [id_column, text_column],
-        **table.limit_key,
+        **table.key,
         "policy": asdict(policy),
         "text_policy": None if text_policy is None else str(text_policy),
         "format": format,

@@ -361,7 +361,8 @@ def findings_view(run: Result, options: PageOptions, view: RunView) -> None:
 
     def read() -> dict[str, str]:
         path = options.table or run.record["table"]
-        id_column, text_column = run.key["columns"]
+        id_column, *texts = run.key["columns"]
+        text_column = texts[0] if len(texts) == 1 else None
         table = open_reports(path, id_column=id_column, text_column=text_column)
         if table.sha256 != run.key["table_sha256"]:
             raise VLScoreError(f"{path} is not the table that the run read")

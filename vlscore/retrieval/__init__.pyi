@@ -12,7 +12,6 @@ from .objectives import ImageCentredCosine as ImageCentredCosine
 from .objectives import Line as Line
 from .objectives import SearchObjective as SearchObjective
 from .oracle_settings import OracleSettings as OracleSettings
-from .oracle_settings import SourceSettings as SourceSettings
 from .ranks import CUTS as CUTS
 from .ranks import Retrieval as Retrieval
 from .ranks import evaluate_retrieval as evaluate_retrieval

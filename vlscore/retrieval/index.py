@@ -12,7 +12,6 @@ An index may come from an untrusted source: no file is unpickled, and what is re
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -25,23 +24,28 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from vlscore.core import (
-    LIMIT,
     RECORD,
     OnProgress,
     Signature,
     difference,
-    file_digest,
     finished_run,
     from_plain,
     no_progress,
     plain,
 )
-from vlscore.data import Report, TextPolicy, format_of, is_encodable, open_reports, open_studies
+from vlscore.data import (
+    Report,
+    ReportTable,
+    StudyTable,
+    TextPolicy,
+    as_reports,
+    as_table,
+    is_encodable,
+)
 from vlscore.embedding import EmbeddedRows, StudyEmbedder
 from vlscore.encoders import encoder_from_file
 from vlscore.errors import Failure, InvalidIndex, InvalidTable
 from vlscore.retrieval.approximate import build_approximate, check_factory
-from vlscore.retrieval.oracle_settings import SourceSettings
 from vlscore.stats import Content, Result
 
 VECTORS, REPORTS, FAISS = "vectors.npy", "reports.parquet", "index.faiss"
@@ -203,23 +207,25 @@ def load_index(path: str | Path, *, check: bool = True) -> Index:
 
 
 def index_build(
-    table: str | Path,
+    table: str | Path | ReportTable | StudyTable,
     out: str | Path,
     embedder: StudyEmbedder,
-    settings: SourceSettings | None = None,
     *,
+    text_policy: TextPolicy | str | None = None,
     approximate: str | None = None,
     overwrite: bool = False,
     workers: int = 0,
     on_progress: OnProgress = no_progress,
 ) -> Index:
-    """Embed the reports (or images) of a table into an index.
+    """Embed the reports of a table into an index, or the images of a table of studies.
 
     Equal texts become one row with all their ids. A call with the same arguments changes nothing
     after the end of a build; after a kill it takes what was embedded from the cache.
 
     Args:
-        settings: which column and section of the table is embedded; default: whole reports.
+        table: table of reports, see `open_reports`; or a table that `open_studies` opened, of which
+            the first image of each study is embedded.
+        text_policy: section of the reports that is embedded; default: whole reports.
         approximate: FAISS factory string ("IVF1024,Flat", "HNSW32", ...) for an approximate index
             in addition to exact search.
         overwrite: replace the index in `out`.
@@ -231,19 +237,18 @@ def index_build(
         InvalidSetting: `out` holds another index.
         FolderInUse: another process is writing it.
     """
-    table, settings = Path(table), settings or SourceSettings()
-    format_of(table)
-    card = embedder.card
+    policy, card = TextPolicy.named(text_policy), embedder.card
+    if isinstance(table, StudyTable):
+        opened: StudyTable | ReportTable = as_table(table, {"image"})
+    else:
+        opened = as_reports(table)
+    kind = "image" if isinstance(opened, StudyTable) else "report"
     if approximate is not None:
         check_factory(approximate, card.dim)
-    signature = str(index_signature(embedder, settings.kind, settings.policy))
-    root = settings.image_root
+    signature = str(index_signature(embedder, kind, policy))
     key = {
         "command": "index build",
-        "table_sha256": file_digest(table),
-        **({} if settings.limit is None else {LIMIT: settings.limit}),
-        "columns": [settings.id_column, settings.text_column, settings.image_column],
-        "image_root": str(Path(root).resolve()) if root is not None else None,
+        **opened.key,
         "checksum": embedder.checksum,
         "signature": signature,
         "approximate": approximate,
@@ -252,102 +257,79 @@ def index_build(
     def compute(path: Path) -> Content:
         import pandas
 
-        builder = _IndexBuilder(table, settings)
-        vectors = builder.embed(embedder, workers, on_progress)
+        if isinstance(opened, StudyTable):
+            with embedder.decoder(workers) as decoder:
+                embed = partial(embedder.embed_images, decoder=decoder)
+                found = _embedded(_images(opened), embed, _IMAGES_AT_ONCE, on_progress)
+        else:
+            reports = opened.selected(policy)
+            found = _embedded(reports, embedder.embed_texts, _REPORTS_AT_ONCE, on_progress)
+        vectors, ids, failures = found
+        if not ids:
+            row, id, why = failures[0]
+            count = f"none of its {len(failures)} rows can be used"
+            raise InvalidTable(f"{opened.path}: {count}; row {row} ({id}): {why}")
         np.save(path / VECTORS, vectors, allow_pickle=False)
         if approximate is not None:
             build_approximate(vectors, approximate, path / FAISS)
         facts = IndexFacts(
-            settings.kind,
+            kind,
             card.name,
             embedder.checksum,
             card.demonstration,
             signature,
             rows=len(vectors),
             dim=card.dim,
-            items=sum(map(len, builder.ids)),
+            items=sum(map(len, ids.values())),
             approximate=approximate,
         )
+        rows = pandas.DataFrame({"text": list(ids), "ids": list(map(list, ids.values()))})
         return Content(
             frames={},
-            rows={
-                REPORTS: pandas.DataFrame(
-                    {"text": list(builder.number_of), "ids": list(map(list, builder.ids))}
-                )
-            },
-            failures=builder.failures,
+            rows={REPORTS: rows},
+            failures=failures,
             signatures={"index": signature},
-            facts={_FACTS: plain(facts), "table": str(table.resolve())},
+            facts={_FACTS: plain(facts), "table": str(opened.path.resolve())},
         )
 
-    return Index.make(out, key, compute, overwrite=overwrite)
+    images = opened.image_files if isinstance(opened, StudyTable) else None
+    return Index.make(out, key, compute, images=images, overwrite=overwrite)
 
 
-class _IndexBuilder:
-    """Index while it is built from the rows of a table.
+def _embedded(
+    rows: Iterator[Report | Failure], embed: Embed, at_once: int, on_progress: OnProgress
+) -> tuple[NDArray[np.float32], dict[str, dict[str, None]], list[Failure]]:
+    """Embed the distinct texts of reports.
 
-    Attributes:
-        number_of: distinct text (or path of an image) -> its row.
-        ids: of each row, in the order of the table.
-        failures: rows of the table that cannot be used.
+    Returns: their vectors (n, d); each text with its ids, in the order of the table; the rows that
+        cannot be used.
     """
-
-    def __init__(self, table: Path, settings: SourceSettings) -> None:
-        self._table, self._settings = table, settings
-        self.number_of: dict[str, int] = {}
-        self.ids: list[dict[str, None]] = []
-        self.failures: list[Failure] = []
-        self._reasons: dict[str, str] = {}
-
-    def embed(
-        self, embedder: StudyEmbedder, workers: int, on_progress: OnProgress
-    ) -> NDArray[np.float32]:
-        """Read the table, and return the vectors (n, d) of all rows."""
-        are_images = self._settings.kind == "image"
-        source = (_images if are_images else _reports)(self._table, self._settings)
-        vectors: list[NDArray[np.float32]] = []
-        done = 0
-        on_progress(0, 0)
-        with ExitStack() as stack:
-            embed: Embed = embedder.embed_texts
-            if are_images:
-                decoder = stack.enter_context(embedder.decoder(workers))
-                embed = partial(embedder.embed_images, decoder=decoder)
-            while some := list(islice(source, _IMAGES_AT_ONCE if are_images else _REPORTS_AT_ONCE)):
-                vectors.append(self._add(some, embed))
-                done += len(some)
-                on_progress(done, len(self.failures))
-        if not self.number_of:
-            reason = "the table has no rows"
-            for row, id, why in self.failures[:1]:
-                reason = f"none of its {done} rows can be used; row {row} ({id}): {why}"
-            raise InvalidTable(f"{self._table}: {reason}")
-        return np.concatenate(vectors)
-
-    def _add(self, some: Sequence[Report | Failure], embed: Embed) -> NDArray[np.float32]:
-        """Add rows of the table; return the vectors of the new texts."""
+    ids: dict[str, dict[str, None]] = {}
+    reasons: dict[str, str] = {}
+    failures: list[Failure] = []
+    vectors: list[NDArray[np.float32]] = []
+    done = 0
+    on_progress(0, 0)
+    while some := list(islice(rows, at_once)):
         texts = dict.fromkeys(row.text for row in some if isinstance(row, Report))
-        new = [text for text in texts if text not in self.number_of and text not in self._reasons]
-        embedded = embed(new)
-        vectors = embedded.vectors.numpy()
-        good = np.isfinite(vectors).all(axis=1)
-        for k, (text, is_good) in enumerate(zip(new, good.tolist(), strict=True)):
-            if k in embedded.failures:
-                self._reasons[text] = str(embedded.failures[k])
-            elif not is_good:
-                self._reasons[text] = "the encoder returned an embedding that is not finite"
-            else:
-                self.number_of[text] = len(self.ids)
-                self.ids.append({})
+        new = [text for text in texts if text not in ids and text not in reasons]
+        found = embed(new)
+        reasons |= {new[k]: str(error) for k, error in found.failures.items()}
+        own = found.vectors.numpy()
+        for k in np.flatnonzero(~np.isfinite(own).all(axis=1)):
+            reasons.setdefault(new[k], "the encoder returned an embedding that is not finite")
+        vectors.append(own[[text not in reasons for text in new]])
+        ids |= {text: {} for text in new if text not in reasons}
         for row in some:
             if isinstance(row, Failure):
-                self.failures.append(row)
-            elif row.text in self._reasons:
-                self.failures.append(Failure(row.row, row.id, self._reasons[row.text]))
+                failures.append(row)
+            elif row.text in reasons:
+                failures.append(Failure(row.row, row.id, reasons[row.text]))
             else:
-                self.ids[self.number_of[row.text]][row.id] = None
-        kept: NDArray[np.float32] = vectors[[text in self.number_of for text in new]]
-        return kept
+                ids[row.text][row.id] = None
+        done += len(some)
+        on_progress(done, len(failures))
+    return np.concatenate(vectors), ids, failures
 
 
 def index_signature(embedder: StudyEmbedder, kind: str, text_policy: TextPolicy) -> Signature:
@@ -360,27 +342,9 @@ def index_signature(embedder: StudyEmbedder, kind: str, text_policy: TextPolicy)
     return signature.plus(facts.without("img", "views"))
 
 
-def _reports(table: Path, settings: SourceSettings) -> Iterator[Report | Failure]:
-    reports = open_reports(
-        table,
-        id_column=settings.id_column,
-        text_column=settings.text_column,
-        limit=settings.limit,
-    )
-    yield from reports.selected(settings.policy)
-
-
-def _images(table: Path, settings: SourceSettings) -> Iterator[Report | Failure]:
+def _images(table: StudyTable) -> Iterator[Report | Failure]:
     """Yield the first image of each study as a report whose text is the path."""
-    names = {"id": settings.id_column, "image": settings.image_column}
-    studies = open_studies(
-        table,
-        needs={"image"},
-        image_root=settings.image_root,
-        columns=names,
-        limit=settings.limit,
-    )
-    for row in studies:
+    for row in table:
         if isinstance(row, Failure):
             yield row
         elif is_encodable(path := str(row.images[0])):

@@ -1,4 +1,4 @@
-"""Settings of a search and of the table behind an index.
+"""Settings of a search.
 
 The attributes of `OracleSettings` are options of `vlscore oracle`. This file loads heavy libraries
 only when they are needed, because `vlscore oracle --help` reads it.
@@ -6,11 +6,9 @@ only when they are needed, because `vlscore oracle --help` reads it.
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from vlscore.core import check_settings
-from vlscore.data import TextPolicy
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
@@ -72,36 +70,3 @@ class OracleSettings:
     def uses_encoder(self) -> bool:
         """Whether studies are embedded at all."""
         return not self.target.reads_texts or self.candidates > 0
-
-
-@dataclass(frozen=True)
-class SourceSettings:
-    """Settings for reading a table into an index.
-
-    Attributes:
-        kind: "report", or "image" for an index of radiographs.
-        text_policy: selects the section of a report that is embedded.
-        id_column: Column with the study's id.
-        text_column: Column with the report. Default: report, text or reference; else the columns
-            findings and impression, or that of the two which the section names.
-        image_column: Column with the image path or paths.
-        image_root: Folder that image paths start from. Default: the table's folder.
-        limit: Read only so many rows, the first ones. Default: all.
-    """
-
-    kind: str = "report"
-    text_policy: TextPolicy | str | None = None
-    id_column: str = "id"
-    text_column: str | None = None
-    image_column: str = "image"
-    image_root: str | Path | None = None
-    limit: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("report", "image"):
-            raise InvalidSetting(f'an index holds "report" or "image", not {self.kind!r}')
-
-    @property
-    def policy(self) -> TextPolicy:
-        """Return the text policy as an object."""
-        return TextPolicy.named(self.text_policy)

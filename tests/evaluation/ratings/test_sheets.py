@@ -10,7 +10,7 @@ from vlscore.embedding import StudyEmbedder
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import compare_errors, read_ratings
 from vlscore.evaluation.ratings.questions import COUNTS
-from vlscore.retrieval import HITS, OracleSettings, SourceSettings, index_build, oracle
+from vlscore.retrieval import HITS, OracleSettings, index_build, oracle
 
 FINDINGS = ("edema", "effusion", "nodule", "pneumothorax")
 STUDIES = [
@@ -29,8 +29,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("oracles")
     table = write_csv(folder / "studies.csv", [{**s, "reference": s["report"]} for s in STUDIES])
     embedder = StudyEmbedder(HashEncoder(), device="cpu", cache=False)
-    settings = SourceSettings(text_policy="findings", text_column="report")
-    index = index_build(table, folder / "index", embedder, settings)
+    index = index_build(table, folder / "index", embedder, text_policy="findings")
     for metric in ("bleu-1", "rouge-l", "chrf"):
         wanted = OracleSettings(metric=metric, k=1, candidates=0, exclude_exact=True)
         oracle(table, folder / metric, index, None, wanted, text_policy="findings")
