@@ -7,10 +7,9 @@ import numpy as np
 
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics.batch import Batch, Computed, Values
-from vlscore.metrics.library.findings_f1 import findings_of
+from vlscore.metrics.library.findings_f1 import FindingsMetric, findings_of
 from vlscore.metrics.library.label_f1 import LabelF1, f1_precision_recall, slug
-from vlscore.metrics.library.words import AS_READ_BY_RULES
-from vlscore.metrics.metric import Metric, Output
+from vlscore.metrics.metric import Output
 
 if TYPE_CHECKING:
     from vlscore.findings import FindingChange
@@ -27,7 +26,7 @@ _OF_PARTS = {
 _CORPUS = LabelF1(LABELS, {"": range(len(LABELS))}, shown=LABELS)
 
 
-class ChangeF1(Metric):
+class ChangeF1(FindingsMetric):
     """Precision, recall and F1 of (finding, change) pairs.
 
     The mean over studies is mostly that of pairs that speak of no change; micro counts none of
@@ -56,9 +55,7 @@ class ChangeF1(Metric):
         *(Output(slug(name), f"F1 of changes of {name}; undefined without any") for name in LABELS),
     )
     primary = "micro"
-    uses_findings = True
-    normalisation = AS_READ_BY_RULES
-    library = "vlscore"
+    read_as = "changes"
 
     def compute(self, batch: Batch) -> Computed:
         pairs = [[_items(report) for report in pair] for pair in findings_of(batch)]
@@ -75,11 +72,6 @@ class ChangeF1(Metric):
 
     def support(self, sums: Values) -> Mapping[str, Values]:
         return _CORPUS.supports(sums)
-
-    def facts(self) -> dict[str, Any]:
-        from vlscore.findings import extraction_name
-
-        return {"changes": f"vlscore.findings@{extraction_name()}"}
 
 
 #: Label, what it is about where the label is "Other", and the change.

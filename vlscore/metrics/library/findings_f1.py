@@ -1,7 +1,7 @@
 """F1 of the findings of two reports, extracted by the rules of `vlscore.findings`."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,8 +14,24 @@ from vlscore.metrics.library.label_f1 import (
     f1_precision_recall,
     slug,
 )
-from vlscore.metrics.library.words import AS_READ_BY_RULES
 from vlscore.metrics.metric import Metric, Output, parameter
+
+
+class FindingsMetric(Metric):
+    """Base of metrics of what the rules of `vlscore.findings` read; each text is read once.
+
+    Attributes: read_as: name of the fact that states the version of the rules.
+    """
+
+    uses_findings = True
+    normalisation: ClassVar[Mapping[str, str]] = {"case": "ignored", "masks": "one-word"}
+    library = "vlscore"
+    read_as: ClassVar[str] = "labels"
+
+    def facts(self) -> dict[str, Any]:
+        from vlscore.findings import extraction_name
+
+        return {self.read_as: f"vlscore.findings@{extraction_name()}"}
 
 
 def comparisons_parameter() -> Any:
@@ -34,7 +50,7 @@ _NO_FINDING = "No Finding"
 _CORPUS = LabelF1.of_chexpert(CHEXPERT_LABELS, shown=COMPETITION)
 
 
-class FindingsF1(Metric):
+class FindingsF1(FindingsMetric):
     """Precision, recall and F1 of CheXpert observations."""
 
     name = "findings-f1"
@@ -59,9 +75,6 @@ class FindingsF1(Metric):
         ),
     )
     primary = "micro-13"
-    uses_findings = True
-    normalisation = AS_READ_BY_RULES
-    library = "vlscore"
 
     uncertain: str = parameter(
         "positive",
@@ -108,9 +121,7 @@ class FindingsF1(Metric):
         return CHEXPERT_LABELS if self.unmentioned == "negative" else ()
 
     def facts(self) -> dict[str, Any]:
-        from vlscore.findings import extraction_name
-
-        return {"labels": f"vlscore.findings@{extraction_name()}", "absent": "undefined"}
+        return {**super().facts(), "absent": "undefined"}
 
 
 def findings_of(batch: Batch, comparisons: str | None = None) -> list[tuple[Any, Any]]:

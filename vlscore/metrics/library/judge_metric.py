@@ -13,8 +13,7 @@ import numpy as np
 from vlscore.core import Cache, warn_caller
 from vlscore.errors import InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.batch import Batch, Computed
-from vlscore.metrics.library.findings_f1 import comparisons_parameter
-from vlscore.metrics.library.words import AS_READ_BY_RULES
+from vlscore.metrics.library.findings_f1 import FindingsMetric, comparisons_parameter
 from vlscore.metrics.metric import Metric, Output, parameter
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from vlscore.metrics.judge.rules import RuleJudge
 
 
-class JudgeScore(Metric):
+class JudgeScore(FindingsMetric):
     """Judges each candidate against its reference, by rules or by a language model."""
 
     name = "judge"
@@ -44,9 +43,6 @@ class JudgeScore(Metric):
         Output("count", "number of errors", False, (0.0, None)),
         Output("significant", "number of errors of severity 3 or more", False, (0.0, None)),
     )
-    uses_findings = True
-    normalisation = AS_READ_BY_RULES
-    library = "vlscore"
 
     score: str = parameter(
         "rating",

@@ -19,12 +19,15 @@ import numpy as np
 
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.batch import Batch, Values
-from vlscore.metrics.library.findings_f1 import comparisons_parameter, findings_of
-from vlscore.metrics.library.words import AS_READ_BY_RULES
-from vlscore.metrics.metric import Metric, Output, parameter
+from vlscore.metrics.library.findings_f1 import (
+    FindingsMetric,
+    comparisons_parameter,
+    findings_of,
+)
+from vlscore.metrics.metric import Output, parameter
 
 
-class Mirqi(Metric):
+class Mirqi(FindingsMetric):
     """F, precision and recall; 1 if neither report affirms or contradicts a finding."""
 
     name = "mirqi"
@@ -39,9 +42,7 @@ class Mirqi(Metric):
     )
     bounds = (0.0, 1.0)
     further = (Output("precision", "MIRQI-p"), Output("recall", "MIRQI-r"))
-    uses_findings = True
-    normalisation = AS_READ_BY_RULES
-    library = "vlscore"
+    read_as = "mentions"
 
     positive: float = parameter(0.8, "weight of stated findings against denied ones")
     attributes: float = parameter(0.3, "weight of a finding's attributes against the finding")
@@ -62,11 +63,6 @@ class Mirqi(Metric):
         total = precision + recall
         f = np.where(total > 0, 2 * precision * recall / np.where(total > 0, total, 1.0), 0.0)
         return [f, precision, recall]
-
-    def facts(self) -> dict[str, Any]:
-        from vlscore.findings import extraction_name
-
-        return {"mentions": f"vlscore.findings@{extraction_name()}"}
 
 
 class LabelMention(NamedTuple):

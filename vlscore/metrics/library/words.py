@@ -19,9 +19,6 @@ from vlscore.errors import MissingDependency
 from vlscore.metrics.batch import Values
 from vlscore.metrics.metric import parameter
 
-#: How the rules of `vlscore.findings` read a text.
-AS_READ_BY_RULES = {"case": "ignored", "masks": "one-word"}
-
 # White space of `str.split` except the blank -> letters of Unicode's private use area.
 _OTHER_SPACES = (
     "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from vlscore.encoders import WordPieceTokenizer, check_device, inference
+from vlscore.encoders import Tokens, WordPieceTokenizer, check_device, inference
 from vlscore.metrics.memo import Memo, loaded_once
 from vlscore.metrics.networks.model_bert import (
     groups_of_like_length,
@@ -221,17 +221,12 @@ class RadGraph:
 
     def _states(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
         """Return (pieces, hidden) of the last layer for each row of ids, without special tokens."""
+        tokens = Tokens.padded(ids, max_tokens=self._at_once + 2, pad=self._tokenizer.pad)
         states: list[Tensor] = [torch.empty(0)] * len(ids)
-        for rows in groups_of_like_length([len(row) for row in ids], self._tokens):
-            longest = max(len(ids[row]) for row in rows)
-            padded = torch.full((len(rows), longest), self._tokenizer.pad)
-            mask = torch.zeros_like(padded)
-            for place, row in enumerate(rows):
-                padded[place, : len(ids[row])] = torch.tensor(ids[row])
-                mask[place, : len(ids[row])] = 1
-            output = self._model.bert(padded.to(self._device), mask.to(self._device))
-            for place, row in enumerate(rows):
-                states[row] = output[place, 1 : len(ids[row]) - 1]
+        for rows in groups_of_like_length(tokens.lengths.tolist(), self._tokens):
+            part = tokens.take(rows).to(self._device)
+            for row, state in zip(rows, self._model.bert(part.ids, part.mask), strict=True):
+                states[row] = state[1 : len(ids[row]) - 1]
         return states
 
     def _entities(self, words: Sequence[str], scores: RadGraphScores) -> tuple[Entity, ...]:
