@@ -35,6 +35,7 @@ from .command_settings import SheetSettings as SheetSettings
 from .comparison.compare import compare as compare
 from .comparison.comparison_settings import ComparisonSettings as ComparisonSettings
 from .comparison.comparison_settings import TableSettings as TableSettings
+from .comparison.language import text_facts as text_facts
 from .comparison.paper_table import heading_of as heading_of
 from .comparison.paper_table import is_different as is_different
 from .comparison.paper_table import paper_table as paper_table
@@ -42,7 +43,6 @@ from .comparison.paper_table import with_preset_columns as with_preset_columns
 from .comparison.sources import Source as Source
 from .comparison.sources import has_images as has_images
 from .comparison.sources import open_sources as open_sources
-from .comparison.statistics import text_facts as text_facts
 from .comparison.systems import Systems as Systems
 from .comparison.systems import join as join
 from .controlled_sentences.controlled import compare_sentences as compare_sentences

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from vlscore.errors import InvalidStudy
 from vlscore.evaluation import BaselineSettings, Case, TrainingReports, find_baseline, text_facts
-from vlscore.evaluation.comparison.statistics import same_words
+from vlscore.evaluation.comparison.language import same_words
 
 
 def fitted(name, references, images=None, seed=0):

@@ -11,17 +11,11 @@ from vlscore.core import OnProgress, atomic_write, frame, no_progress
 from vlscore.data import TextPolicy, select
 from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings, TableSettings
-from vlscore.evaluation.comparison.language import language_facts
+from vlscore.evaluation.comparison.language import language_facts, same_words, text_facts
 from vlscore.evaluation.comparison.methods import paragraph
 from vlscore.evaluation.comparison.paper_table import check_table, paper_table, with_preset_columns
 from vlscore.evaluation.comparison.sources import Source, open_sources
-from vlscore.evaluation.comparison.statistics import (
-    Number,
-    numbers_and_tests,
-    numbers_of,
-    same_words,
-    text_facts,
-)
+from vlscore.evaluation.comparison.statistics import Number, numbers_and_tests, numbers_of
 from vlscore.evaluation.comparison.system_values import (
     SYSTEM,
     TRUNCATED,

@@ -1,10 +1,9 @@
-"""Statistics of a comparison: numbers of every system, paired tests, facts about the texts.
+"""Statistics of a comparison: numbers of every system, and paired tests.
 
 All systems and differences are computed over the same studies.
 """
 
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -26,9 +25,6 @@ from vlscore.stats import (
     paired_sums,
     sums_by_group,
 )
-
-# The end of a finished sentence; quotes and brackets may close behind it.
-_ENDS = re.compile(r"[.!?][\"'\u2019\u201d)\]]*$")
 
 Array = NDArray[np.float64]
 Record = dict[str, Any]
@@ -213,31 +209,3 @@ def is_tested(first: str, second: str, against: str | None) -> bool:
     if against is not None and against not in (first, second):
         return False
     return not (first.startswith(BASELINE) and second.startswith(BASELINE))
-
-
-def text_facts(candidates: Sequence[str], known: Collection[str]) -> Record:
-    """Count facts about candidates as texts; shares are between 0 and 1.
-
-    Args:
-        candidates: n texts, n at least 1.
-        known: reports, as `same_words` makes them, of which copies are counted.
-
-    >>> facts = text_facts(["Clear lungs .", "clear lungs.", "A nodule in"], {"clear lungs ."})
-    >>> [round(facts[share], 2) for share in ("distinct", "verbatim", "unfinished")]
-    [1.0, 0.33, 0.33]
-    """
-    texts = [same_words(candidate) for candidate in candidates]
-    count = len(texts)
-    return {
-        "mean_words": sum(len(text.split()) for text in texts) / count,
-        "distinct": len(set(texts)) / count,
-        "verbatim": sum(bool(text) and text in known for text in texts) / count,
-        "unfinished": sum(bool(text) and not _ENDS.search(text) for text in texts) / count,
-        "empty": sum(not text for text in texts),
-        "n": count,
-    }
-
-
-def same_words(report: str) -> str:
-    """Return the text that is compared to find copies: lower case, one blank between words."""
-    return " ".join(report.lower().split())
