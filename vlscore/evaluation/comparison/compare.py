@@ -13,9 +13,18 @@ from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.language import language_facts, same_words, text_facts
 from vlscore.evaluation.comparison.methods import paragraph
-from vlscore.evaluation.comparison.paper_table import check_table, paper_table, with_preset_columns
+from vlscore.evaluation.comparison.paper_table import (
+    chosen_numbers,
+    paper_table,
+    with_preset_columns,
+)
 from vlscore.evaluation.comparison.sources import Source, open_sources
-from vlscore.evaluation.comparison.statistics import Number, numbers_and_tests, numbers_of
+from vlscore.evaluation.comparison.statistics import (
+    Number,
+    facts_of,
+    numbers_and_tests,
+    numbers_of,
+)
 from vlscore.evaluation.comparison.system_values import (
     SYSTEM,
     TRUNCATED,
@@ -74,8 +83,10 @@ def compare(
     settings, sources = settings or ComparisonSettings(), open_sources(systems)
     joined = read_systems(sources, scorer, settings, image_root)
     shown = with_preset_columns(table or TableSettings(), scorer)
-    precomputed = joined.precomputed.higher_is_better if joined.precomputed is not None else ()
-    check_table(shown, joined.signatures, precomputed)
+    further = joined.precomputed.signatures if joined.precomputed is not None else ()
+    expected = [facts for each in (*joined.signatures, *further) for facts in facts_of(each)]
+    # An unknown column is refused before anything is computed.
+    chosen_numbers(expected, shown.columns)
     key = {"command": "compare", **joined.key, **settings.key()}
     if settings.reference_errors is not None:
         from vlscore.evaluation.comparison.reference_errors import errors_key  # most need none

@@ -92,7 +92,11 @@ def language_facts(
         has none. None where there is no such study.
     """
     # Many texts occur again and again, and only those of reports that count are read.
-    sentences_of, speaks, repeats = map(cache, (_sentences, refers_to_earlier, repeats_itself))
+    sentences_of, speaks, repeats = (
+        cache(_sentences),
+        cache(refers_to_earlier),
+        cache(repeats_itself),
+    )
     unknown = [
         not prior and not speaks(text) for text, prior in zip(references, has_prior, strict=True)
     ]

@@ -2,14 +2,14 @@
 
 import difflib
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import with_noun
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.comparison.comparison_settings import TableSettings
-from vlscore.metrics import Metric, Scorer, corpus_name, number_signature
+from vlscore.metrics import Scorer, number_signature
 from vlscore.stats import (
     Interval,
     TextTable,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from vlscore.stats import Result
 
 Record = Mapping[str, Any]
-# Name of a number -> system -> its value.
-Values = Mapping[str, Mapping[str, Interval]]
+# Text, whether it is the best of its number, and the sign behind it.
+Cell = tuple[str, bool, str]
 
 _ALL = "all"
 _LEVEL = 0.05
@@ -51,23 +51,6 @@ def with_preset_columns(settings: TableSettings, scorer: Scorer | None) -> Table
     if settings.columns or scorer is None:
         return settings
     return replace(settings, columns=scorer.preset_columns)
-
-
-def check_table(
-    settings: TableSettings, metrics: Iterable[Metric], precomputed: Iterable[str]
-) -> None:
-    """Refuse a table that the comparison will not have, before anything is computed.
-
-    Raises: InvalidSetting for an unknown column.
-    """
-    expected: list[Record] = [{"metric": n, "of": n, "primary": True} for n in precomputed]
-    for metric in metrics:
-        named = {name: k == 0 and not metric.primary for k, name in enumerate(metric.columns)}
-        named |= {corpus_name(metric, c.name): c.name == metric.primary for c in metric.corpus}
-        expected += [
-            {"metric": name, "of": str(metric), "primary": is_it} for name, is_it in named.items()
-        ]
-    chosen_numbers(expected, settings.columns)
 
 
 def chosen_numbers(numbers: Sequence[Record], columns: Sequence[str]) -> list[Record]:
@@ -101,26 +84,67 @@ def paper_table(result: "Result", settings: TableSettings | None = None) -> Text
     """
     settings = settings or TableSettings()
     shown = chosen_numbers(numbers_in(result), settings.columns)
-    values = intervals_in(result.frame("systems"), "metric", "system", "value")
-    signs, count = _signs(result, shown, values)
-    caption = " ".join(_caption(result, shown, settings, count, set(signs.values())))
-    table = _table(shown, values, signs, settings)
+    tests = _tests(result, [each["metric"] for each in shown])
+    against = result.key.get("against")
+    frame = result.frame("systems")
+    values = intervals_in(frame, "metric", "system", "value")
+    shows = interval if settings.intervals else lambda value, digits: number(value.estimate, digits)
+    columns = [list(map(_cell, ("system", *frame["system"].unique())))]
+    for each in shown:
+        own = values[each["metric"]]
+        best, signs = _marks(each, own, tests, against)
+        cells = (
+            _cell(shows(value, settings.digits), name in best, signs.get(name, ""))
+            for name, value in own.items()
+        )
+        columns.append([_cell(heading_of(each)), *cells])
+    counts = [str(int(each["n"])) for each in shown]
+    if len(set(counts)) > 1:
+        for column, count in zip(columns, ("n", *counts), strict=True):
+            column.append(_cell(count))
+    table = _table(list(zip(*columns, strict=True)))
 
     def width(table: TextTable) -> int:
         return max(map(len, replace(table, best=()).text(10**6).splitlines()))
 
     if width(table) > _WIDTH:
-        table = min(table, _turned(table), key=width)
+        columns[0][0] = _cell("metric")
+        table = min(table, _table(columns), key=width)
     signatures = result.signatures
     notes = dict.fromkeys(
         number_signature(signatures[of], of, each["metric"])
         for each in shown
         if signatures.get(of := each["of"])
     )
+    used = {sign for row in table.signs for sign in row}
+    caption = " ".join(_caption(shown, settings, len(tests), against, used))
     (marked,) = with_demonstration_note(
         [replace(table, caption=caption, notes=tuple(notes))], signatures.values()
     )
     return marked
+
+
+def _cell(text: str, is_best: bool = False, sign: str = "") -> Cell:
+    return text, is_best, sign
+
+
+def _table(lines: Sequence[Sequence[Cell]]) -> TextTable:
+    """Return the table of lines, of which the first has the headings."""
+    columns, *rows = (tuple(text for text, _, _ in line) for line in lines)
+    signs = tuple(tuple(sign for *_, sign in line) for line in lines[1:])
+    return TextTable(
+        "Systems",
+        columns,
+        tuple(rows),
+        best=tuple(
+            (r, c)
+            for r, line in enumerate(lines[1:])
+            for c, (_, is_best, _) in enumerate(line)
+            if is_best
+        ),
+        signs=signs if any(map(any, signs)) else (),
+        label="tab:systems",
+    )
 
 
 def is_different(difference: Interval, p: float) -> bool:
@@ -128,97 +152,49 @@ def is_different(difference: Interval, p: float) -> bool:
     return bool(p < _LEVEL and not difference.low <= 0 <= difference.high)
 
 
-def _signs(
-    result: "Result", shown: Sequence[Record], values: Values
-) -> tuple[dict[tuple[str, str], str], int]:
-    """Return (number, system) -> sign where no test tells the system from the best; count of tests.
+def _tests(result: "Result", names: Collection[str]) -> list[Record]:
+    """Return the tests of some numbers that have a p value, which are adjusted over these."""
+    if "differences" not in result.frames:
+        return []
+    tests = result.frame("differences")
+    tests = tests[tests["metric"].isin(names) & tests["p"].notna()]
+    found: list[Record] = tests.assign(p=benjamini_hochberg(tests["p"])).to_dict("records")
+    return found
 
-    The best is the system of `against`, where the comparison has one. Two baselines are not tested
-    against each other, and without a test nothing is known of a difference.
+
+def _marks(
+    number: Record, values: Mapping[str, Interval], tests: Sequence[Record], against: str | None
+) -> tuple[list[str], dict[str, str]]:
+    """Return the systems with the best value of a number; and signs of those that may equal it.
+
+    The signs are those of systems that no test tells from the best one, or from that of `against`,
+    where the comparison has one. Two baselines are not tested against each other, and without a
+    test nothing is known of a difference. Of a single system, none is the best.
     """
-    names = {each["metric"] for each in shown}
-    tests = []
-    if "differences" in result.frames:
-        tests = result.frame("differences").to_dict("records")
-    tests = [t for t in tests if t["metric"] in names and not math.isnan(t["p"])]
-    adjusted = benjamini_hochberg([test["p"] for test in tests]).tolist()
-    against = result.key.get("against")
-    found: dict[tuple[str, str], str] = {}
-    for each in shown:
-        name = each["metric"]
-        ranked, best = _ranked(each, values[name])
-        to = against if against in ranked else ranked[0] if ranked else None
-        # Equal values need no test.
-        same = [to, *(best if to in best else ())]
-        found |= {(name, system): _UNTESTED for system in ranked if tests and system not in same}
-        for test, p in zip(tests, adjusted, strict=True):
-            if test["metric"] == name and to in (test["first"], test["second"]):
-                cell = name, test["second" if test["first"] == to else "first"]
-                if cell in found:
-                    difference = interval_in(test, "difference")
-                    found[cell] = "" if is_different(difference, p) else _TIE
-    return {cell: sign for cell, sign in found.items() if sign}, len(tests)
-
-
-def _ranked(number: Record, values: Mapping[str, Interval]) -> tuple[list[str], list[str]]:
-    """Return the systems that have a value, the best first; and those with the best value.
-
-    Of a single system, none is the best.
-    """
-    sign = -1 if number["higher_is_better"] else 1
+    order = -1 if number["higher_is_better"] else 1
     known = {system: v.estimate for system, v in values.items() if not math.isnan(v.estimate)}
-    ranked = sorted(known, key=lambda system: sign * known[system])
+    ranked = sorted(known, key=lambda system: order * known[system])
     own = without_rounding([known[system] for system in ranked])
     best = [system for system, value in zip(ranked, own, strict=True) if value == own[0]]
-    return ranked, best if len(ranked) > 1 else []
-
-
-def _table(
-    shown: Sequence[Record],
-    values: Values,
-    signs: Mapping[tuple[str, str], str],
-    settings: TableSettings,
-) -> TextTable:
-    """Return the table with one row a system."""
-    names = [each["metric"] for each in shown]
-    systems = [*values[names[0]]] if names else []
-    cell = interval if settings.intervals else lambda value, digits: number(value.estimate, digits)
-    rows = [(s, *(cell(values[name][s], settings.digits) for name in names)) for s in systems]
-    marks = [("", *(signs.get((name, s), "") for name in names)) for s in systems]
-    counts = [str(int(each["n"])) for each in shown]
-    if len(set(counts)) > 1:
-        rows.append(("n", *counts))
-        marks.append(("",) * (len(names) + 1))
-    best = [_ranked(each, values[each["metric"]])[1] for each in shown]
-    bold = [(r, c) for r, s in enumerate(systems) for c, own in enumerate(best, 1) if s in own]
-    return TextTable(
-        "Systems",
-        ("system", *map(heading_of, shown)),
-        tuple(rows),
-        best=tuple(bold),
-        signs=tuple(marks) if signs else (),
-        label="tab:systems",
-    )
-
-
-def _turned(table: TextTable) -> TextTable:
-    """Return the table with one row a number."""
-    (_, *heads), *rows = zip(table.columns, *table.rows, strict=True)
-    signs = list(zip(*table.signs, strict=True))[1:]
-    return replace(
-        table,
-        columns=("metric", *heads),
-        rows=tuple(rows),
-        best=tuple(sorted((column - 1, row + 1) for row, column in table.best)),
-        signs=tuple(("", *each) for each in signs),
-    )
+    best = best if len(ranked) > 1 else []
+    to = against if against in ranked else ranked[0] if ranked else None
+    # Equal values need no test.
+    same = [to, *(best if to in best else ())]
+    signs = {system: _UNTESTED for system in ranked if tests and system not in same}
+    for test in tests:
+        if test["metric"] == number["metric"] and to in (test["first"], test["second"]):
+            other = test["second" if test["first"] == to else "first"]
+            if other in signs:
+                is_apart = is_different(interval_in(test, "difference"), test["p"])
+                signs[other] = "" if is_apart else _TIE
+    return best, signs
 
 
 def _caption(
-    result: "Result",
     shown: Sequence[Record],
     settings: TableSettings,
     tests: int,
+    against: str | None,
     signs: Collection[str],
 ) -> list[str]:
     counts = {int(each["n"]) for each in shown}
@@ -232,10 +208,10 @@ def _caption(
     if settings.intervals:
         found.append("In brackets: 95 % bootstrap intervals.")
     if tests:
-        to = result.key.get("against") or "the best"
         found.append(
-            f"{_TIE}: not significantly different from {to}: paired permutation tests at 5 %, p "
-            f"adjusted (Benjamini-Hochberg) over {with_noun(tests, 'test')} of this table."
+            f"{_TIE}: not significantly different from {against or 'the best'}: paired permutation "
+            f"tests at 5 %, p adjusted (Benjamini-Hochberg) over {with_noun(tests, 'test')} of "
+            "this table."
         )
         if _UNTESTED in signs:
             found.append(f"{_UNTESTED}: not tested against it, as two baselines never are.")

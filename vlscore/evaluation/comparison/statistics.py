@@ -3,7 +3,7 @@
 All systems and differences are computed over the same studies.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -57,50 +57,63 @@ class Number:
         return corpus_of_sums(metric, sums)[output]
 
 
-def numbers_of(scored: Scored, systems: int = 1) -> list[Number]:
-    """Return every number of scored rows.
+def facts_of(metric: Metric | str, better: bool = True) -> list[Record]:
+    """Return the facts of each number of a metric, as of `Number`: those of corpus values last.
 
-    Args: systems: k; the rows are those of n studies for one system after the other.
+    Args:
+        metric: or the name of values that were computed elsewhere, which have a mean alone.
+        better: of a name, whether a larger value is better.
     """
-    each = (_numbers_of(metric, scored, systems) for metric in scored.signatures)
-    return [number for numbers in each for number in numbers]
-
-
-def _numbers_of(metric: Metric | str, scored: Scored, systems: int) -> Iterator[Number]:
-    """Yield the numbers of a metric; of a name, the mean of values computed elsewhere."""
 
     def facts(name: str, title: str, primary: bool, better: bool, corpus: bool = False) -> Record:
         known = {"metric": name, "of": str(metric), "title": title, "primary": primary}
         return {**known, "of_corpus": corpus, "higher_is_better": better}
 
-    def means(name: str) -> Array:
-        values = scored.rows[name].to_numpy(dtype=np.float64)
-        return mean_statistics(values.reshape(systems, -1))
-
     if isinstance(metric, str):
-        own = facts(metric, metric, True, scored.higher_is_better[metric])
-        yield Number(own, means(metric), all_systems=False)
-        return
-    for k, (name, output) in enumerate(zip(metric.columns, metric.outputs, strict=True)):
-        title = metric.printed(output.name if k else "")
-        primary = k == 0 and not metric.primary
-        yield Number(facts(name, title, primary, output.higher_is_better), means(name))
-    if (percentile := percentile_column(metric)) in scored.rows:
-        own = facts(percentile, f"{metric.printed()} percentile", False, True)
-        yield Number(own, means(percentile))
-    if metric.corpus:
-        # Statistics without a value are 0, which would count as a candidate without words.
-        there = np.isfinite(scored.rows[str(metric)].to_numpy(dtype=np.float64))[:, None]
-        sums = np.where(there, scored.sums[str(metric)], np.nan)
-        sums = sums.reshape(systems, -1, sums.shape[1])
-        for output in metric.corpus:
-            name, title = (
-                corpus_name(metric, output.name),
-                metric.printed(output.name, of_corpus=True),
-            )
-            primary = output.name == metric.primary
-            own = facts(name, title, primary, output.higher_is_better, corpus=True)
-            yield Number(own, sums, (metric, output.name))
+        return [facts(metric, metric, True, better)]
+    names = ["", *(each.name for each in metric.further)]
+    means = [
+        facts(column, metric.printed(name), not (name or metric.primary), each.higher_is_better)
+        for column, name, each in zip(metric.columns, names, metric.outputs, strict=True)
+    ]
+    return means + [
+        facts(
+            corpus_name(metric, each.name),
+            metric.printed(each.name, of_corpus=True),
+            each.name == metric.primary,
+            each.higher_is_better,
+            corpus=True,
+        )
+        for each in metric.corpus
+    ]
+
+
+def numbers_of(scored: Scored, systems: int = 1) -> list[Number]:
+    """Return every number of scored rows.
+
+    Args: systems: k; the rows are those of n studies for one system after the other.
+    """
+    found: list[Number] = []
+    for metric in scored.signatures:
+        known = facts_of(metric, scored.higher_is_better[str(metric)])
+        means = [facts for facts in known if not facts["of_corpus"]]
+        if (ranked := percentile_column(metric)) in scored.rows:
+            title = f"{metric.printed()} percentile"
+            own = {"metric": ranked, "title": title, "primary": False, "higher_is_better": True}
+            means.append(means[0] | own)
+        for facts in means:
+            values = scored.rows[facts["metric"]].to_numpy(dtype=np.float64)
+            statistics = mean_statistics(values.reshape(systems, -1))
+            found.append(Number(facts, statistics, all_systems=isinstance(metric, Metric)))
+        of_corpus = [facts for facts in known if facts["of_corpus"]]
+        if of_corpus:
+            # Statistics without a value are 0, which would count as a candidate without words.
+            there = np.isfinite(scored.rows[str(metric)].to_numpy(dtype=np.float64))[:, None]
+            sums = np.where(there, scored.sums[str(metric)], np.nan)
+            sums = sums.reshape(systems, -1, sums.shape[1])
+            for facts, output in zip(of_corpus, metric.corpus, strict=True):
+                found.append(Number(facts, sums, (metric, output.name)))
+    return found
 
 
 def numbers_and_tests(
