@@ -1,6 +1,5 @@
 """No digit of a table is lost on any terminal; numbers are never shown as what they are not."""
 
-import csv
 import re
 
 import pytest
@@ -129,9 +128,3 @@ def test_every_block_of_a_wide_table_has_the_columns_that_tell_its_rows_apart():
         assert len(again.split("\n\n")) > 1
         assert all(block.split()[0] == "metric" for block in again.split("\n\n"))
         assert again.count("kind") == 1
-
-
-def test_csv_holds_cells_that_a_program_reads_back():
-    table = TextTable("T", ("metric", "n"), (('a, "b"', "-"), ("line\nbreak", "2")), "caption")
-    rows = list(csv.reader(table.csv().splitlines(keepends=True)))
-    assert rows == [["metric", "n"], ['a, "b"', ""], ["line\nbreak", "2"]]

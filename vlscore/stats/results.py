@@ -47,7 +47,7 @@ from vlscore.core import (
 )
 from vlscore.errors import Failure, InvalidSetting
 from vlscore.stats.intervals import Interval
-from vlscore.stats.tables import TextTable, with_demonstration_note, write_tables
+from vlscore.stats.tables import TextTable, markdown, with_demonstration_note
 
 if TYPE_CHECKING:
     import pandas
@@ -161,7 +161,10 @@ class Result(FinishedRun):
         write_json(folder / CONTENT, written)
         vars(result)["tables"] = tables = result._printed_tables()
         if tables:
-            write_tables(folder, tables, signatures.values())
+            shown = markdown(tables, signatures.values())
+            (folder / "tables.md").write_text(shown, encoding="utf-8")
+            latex = "\n".join(table.latex() for table in tables)
+            (folder / "tables.tex").write_text(latex, encoding="utf-8")
         for name, rows in content.rows.items():
             write_rows(folder / name, rows)
         if failed:

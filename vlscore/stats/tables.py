@@ -1,17 +1,15 @@
 """Tables of text, and the format of numbers in them; no cell is ever cut."""
 
-import csv
-import io
 import math
+import re
 import textwrap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import cells, printable, without_html
+from vlscore.core import printable, without_html
 from vlscore.stats.intervals import LEAST_SUPPORT, Interval
-from vlscore.stats.latex import float_of
+from vlscore.stats.latex import COLUMN, PAGE, PREAMBLE, breakable, escaped
 
 if TYPE_CHECKING:
     import pandas
@@ -110,46 +108,73 @@ class TextTable:
 
     def markdown(self) -> str:
         """Return Markdown, for README files and notes."""
-
-        def cell(row: int, column: int) -> str:
-            text, sign = _safe(self.rows[row][column]), self._sign(row, column)
-            text = f"**{text}**" if (row, column) in self.best else text
-            return text + (f"<sup>{sign}</sup>" if sign else "")
-
-        rows = [[cell(r, c) for c in range(len(row))] for r, row in enumerate(self.rows)]
-        head = _pipes([_safe(heading) for heading in self.columns])
-        line = "| --- |" + " ---: |" * (len(self.columns) - 1)
-        body = "\n".join([head, line, *map(_pipes, rows)])
+        rows = [list(map(_safe, self.columns)), *self._cells(_safe, "**{}**", "<sup>{}</sup>")]
+        lines = ["| " + " | ".join(text or " " for text in row) + " |" for row in rows]
+        lines.insert(1, "| --- |" + " ---: |" * (len(self.columns) - 1))
         title = f"**{without_html(self.title)}**" if self.title else ""
         caption = without_html(self._caption("Bold"))
         notes = "\n".join(f"- `{_safe(note).replace('`', chr(39))}`" for note in self.notes)
-        return "\n\n".join(part for part in (title, body, caption, notes) if part) + "\n"
+        parts = (title, "\n".join(lines), caption, notes)
+        return "\n\n".join(part for part in parts if part) + "\n"
 
     def latex(self) -> str:
-        """Return LaTeX, for papers: one floating table that fits a column, or a page.
+        """Return LaTeX, for papers: one floating table with caption, over a column or the page.
 
-        It needs the packages booktabs and graphicx.
+        Columns are aligned to the right: numbers of one column have the same digits. It needs the
+        packages booktabs and graphicx.
         """
         title, caption = self.title, self._caption("Bold")
         if title and caption:
             title = f"{title.rstrip('.')}."
-        return float_of(
-            f"{title} {caption}".strip(),
-            self.columns,
-            self.rows,
-            bold=self.best,
-            signs=self.signs,
-            notes=self.notes,
-            label=self.label,
+        # No line ends within a name such as BLEU-4.
+        caption = re.sub(
+            r"(?<=[A-Za-z])-(?=\d)", r"\\mbox{-}", escaped(f"{title} {caption}".strip())
         )
+        columns = zip(self.columns, *self.rows, strict=True)
+        width = sum(max(map(len, each)) + len(_GAP) for each in columns)
+        kind = "table" if width <= COLUMN else "table*"
+        cells = self._cells(escaped, r"\textbf{{{}}}", r"\textsuperscript{{{}}}")
+        head, *rows = (" & ".join(row) + r" \\" for row in [map(escaped, self.columns), *cells])
+        lines = [
+            f"% {PREAMBLE}",
+            rf"\begin{{{kind}}}",
+            r"\centering",
+            rf"\caption{{{caption}}}",
+            *([rf"\label{{{self.label}}}"] if self.label else []),
+            r"\vspace{4pt}",
+            r"\footnotesize",
+            r"\setlength{\tabcolsep}{3pt}",
+            *([r"\resizebox{\linewidth}{!}{%"] if width > PAGE else []),
+            rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            # LaTeX would read a bracket after the end of a row as the space between two rows.
+            *("{}" + row if row.startswith("[") else row for row in rows),
+            r"\bottomrule",
+            r"\end{tabular}",
+            *(["}"] if width > PAGE else []),
+        ]
+        if self.notes:
+            lines += [
+                "",
+                r"\smallskip",
+                r"\begin{minipage}{\linewidth}",
+                r"\scriptsize\raggedright",
+            ]
+            lines += [rf"\texttt{{{breakable(note)}}}\par" for note in self.notes]
+            lines += [r"\end{minipage}"]
+        return "\n".join([*lines, rf"\end{{{kind}}}", ""])
 
-    def csv(self) -> str:
-        """Return csv: headings and cells alone; "-" becomes an empty cell."""
-        written = io.StringIO()
-        writer = csv.writer(written, lineterminator="\n")
-        writer.writerow(cells(self.columns))
-        writer.writerows(cells("" if c == NOTHING else c for c in row) for row in self.rows)
-        return written.getvalue()
+    def _cells(self, safe: Callable[[str], str], best: str, sign: str) -> list[list[str]]:
+        """Return the cells in a format: made safe by a function, marked by two templates."""
+        cells = [list(map(safe, row)) for row in self.rows]
+        for row, column in set(self.best):
+            cells[row][column] = best.format(cells[row][column])
+        for row, signs in enumerate(self.signs):
+            for column, text in enumerate(signs):
+                cells[row][column] += sign.format(safe(text)) if text else ""
+        return cells
 
     def _caption(self, best: str) -> str:
         """Return the caption, with sentences about best cells and about absent intervals."""
@@ -157,14 +182,11 @@ class TextTable:
         parts = (f"{best}: best." if self.best else "", self.caption, _WHY_NONE if lacking else "")
         return " ".join(filter(None, parts))
 
-    def _sign(self, row: int, column: int) -> str:
-        return self.signs[row][column] if self.signs else ""
-
     def _padded(self, best: str) -> list[list[str]]:
         """Return headings and cells as text; what follows the numbers has one width."""
         signs = [
-            [(best if (r, c) in self.best else "") + self._sign(r, c) for c in range(len(row))]
-            for r, row in enumerate(self.rows)
+            [(best if (r, c) in self.best else "") + sign for c, sign in enumerate(row)]
+            for r, row in enumerate(self.signs or [[""] * len(self.columns)] * len(self.rows))
         ]
         widths = [max((len(row[c]) for row in signs), default=0) for c in range(len(self.columns))]
         return [
@@ -258,13 +280,6 @@ def markdown(tables: Iterable[TextTable], notes: Iterable[str] = ()) -> str:
     return "\n".join([*parts, *([listed + "\n"] if listed else [])])
 
 
-def write_tables(folder: Path, tables: Sequence[TextTable], notes: Iterable[str] = ()) -> None:
-    """Write tables.md, with the notes, and tables.tex into a folder."""
-    (folder / "tables.md").write_text(markdown(tables, notes), encoding="utf-8")
-    latex = "\n".join(table.latex() for table in tables)
-    (folder / "tables.tex").write_text(latex, encoding="utf-8")
-
-
 def _blocks(rows: Sequence[Sequence[str]], width: int) -> Iterable[list[int]]:
     """Yield the columns that fit into the width together.
 
@@ -299,10 +314,6 @@ def _aligned(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> list[str]
     ]
 
 
-def _pipes(texts: Sequence[str]) -> str:
-    return "| " + " | ".join(text or " " for text in texts) + " |"
-
-
 def _safe(text: str) -> str:
     return without_html(printable(text, one_line=True)).replace("|", "\\|")
 
@@ -327,5 +338,6 @@ def with_demonstration_note(
 
     In LaTeX a signature is in a comment, which a printed page does not show.
     """
-    captions = ((table, with_demonstration(table.caption, signatures)) for table in tables)
-    return [replace(table, caption=caption) for table, caption in captions]
+    if not is_demonstration(signatures):
+        return list(tables)
+    return [replace(t, caption=f"{t.caption} {DEMONSTRATION}".strip()) for t in tables]
