@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vlscore.metrics import EmbeddingTriples, Metric, compute
-from vlscore.stats import Interval, kendall_tau_b, largest_tau_b, percentiles
+from vlscore.stats import Interval, bootstrap_interval, kendall_tau_b, largest_tau_b
 
 Values = NDArray[np.float64]
 
@@ -180,7 +180,7 @@ def summarise(encoders: Sequence[Resampled]) -> dict[str, Summary]:
     for name in QUANTITIES:
         drawn = np.stack([each[name] for each in encoders])
         mean = drawn.mean(axis=0)
-        interval = percentiles(float(mean[0]), mean[1:], 0.95, 2)
+        interval = bootstrap_interval(mean, 2)
         summaries[name] = Summary(interval, float(drawn[:, 0].min()), float(drawn[:, 0].max()))
     return summaries
 

@@ -23,7 +23,14 @@ from collections import defaultdict
 import numpy as np
 from machine import describe_machine, out_of, publish
 
-from vlscore.stats import LEAST_SUPPORT, TextTable, bootstrap_mean, markdown, number, percentiles
+from vlscore.stats import (
+    LEAST_SUPPORT,
+    TextTable,
+    bootstrap_interval,
+    bootstrap_mean,
+    markdown,
+    number,
+)
 
 SIZES = (10, 20, 50, 100, 273, 1500)
 F1S = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
@@ -73,8 +80,8 @@ def of_f1(rng: np.random.Generator) -> list[TextTable]:
                 support = int(counts[0] + counts[2])
                 if support not in SUPPORTS:
                     continue
-                drawn = f1_of(rng.multinomial(STUDIES, counts / STUDIES, size=RESAMPLES))
-                found = percentiles(float(f1_of(counts[None])[0]), drawn, 0.95, STUDIES)
+                drawn = rng.multinomial(STUDIES, counts / STUDIES, size=RESAMPLES)
+                found = bootstrap_interval(f1_of(np.vstack([counts, drawn])), STUDIES)
                 held[support].append(bool(found.low <= f1 <= found.high))
                 width[support].append(bool(np.isnan(found.low)))
         covered[f1] = [float(np.mean(held[s])) for s in SUPPORTS]

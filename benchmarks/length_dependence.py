@@ -29,7 +29,14 @@ from phantom_image_use import cards
 from vlscore.data.phantom.scene import phrasings
 from vlscore.embedding import StudyEmbedder
 from vlscore.metrics import EmbeddingTriples, compute, find_metric, triangle_area
-from vlscore.stats import Interval, TextTable, kendall_tau_b, largest_tau_b, markdown, percentiles
+from vlscore.stats import (
+    Interval,
+    TextTable,
+    bootstrap_interval,
+    kendall_tau_b,
+    largest_tau_b,
+    markdown,
+)
 
 SEEDS, PADDINGS, STYLES = (101, 102, 103), (0, 2, 4, 8), ("limitr", "gloria")
 PAD, STOP = 0, 1
@@ -200,7 +207,7 @@ def _slope_cell(drawn: Sequence[NDArray[np.float64] | None]) -> str:
     if not present:
         return "-"
     mean = np.mean(present, axis=0)
-    i: Interval = percentiles(float(mean[0]), mean[1:], 0.95, 2)
+    i: Interval = bootstrap_interval(mean, 2)
     each = [float(one[0]) for one in present]
     spread = f" ({min(each):.2f} to {max(each):.2f})" if len(each) > 1 else ""
     return f"{i.estimate:.2f} [{i.low:.2f}, {i.high:.2f}]{spread}"

@@ -59,7 +59,7 @@ from vlscore.core import Signature, write_json
 from vlscore.embedding import StudyEmbedder
 from vlscore.findings import Axis, Polarity, ReportFindings, Sentence, extract
 from vlscore.metrics import METRICS, EmbeddingTriples, Metric, compute, find_metric, usable_metrics
-from vlscore.stats import Interval, TextTable, interval, markdown, percentiles
+from vlscore.stats import Interval, TextTable, bootstrap_interval, interval, markdown
 
 OMITS, DENIES, SIDE = FORMS = ("omits", "denies", "wrong side")
 RIGHT, OTHER, BLACK = IMAGES = ("right image", "another study's", "black image")
@@ -371,7 +371,8 @@ def share_of(values: Array, weights: Array, rows: Sequence[int], seed: int = 0) 
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=RESAMPLES)
     estimates = (drawn @ sums) / np.maximum(drawn @ totals, 1e-12)
-    return percentiles(float(sums.sum() / totals.sum()), estimates, 0.95, len(names))
+    estimates = np.append(sums.sum() / totals.sum(), estimates)
+    return bootstrap_interval(estimates, len(names))
 
 
 # ---------------------------------------------------------------- tables

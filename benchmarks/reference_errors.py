@@ -56,7 +56,7 @@ from vlscore.evaluation.comparison.error_rates import (
 from vlscore.evaluation.comparison.reference_errors import Correction
 from vlscore.findings import CHEXPERT_LABELS
 from vlscore.metrics import Metric, Output, Scorer, find_metric
-from vlscore.stats import Interval, Rate, TextTable, markdown, number, percentiles
+from vlscore.stats import Interval, Rate, TextTable, bootstrap_interval, markdown, number
 
 FILMS, VALIDATED, RESAMPLES, REPORTS = 600, 300, 300, 478
 CLOSE, MANY = 0.03, 5_000
@@ -298,7 +298,7 @@ def repeated(name: str, repetitions: int) -> Found:
             continue
         values, (pair,) = [row["corrected"] for row in one.numbers], one.pairs
         scored = one.scored["micro-13"].T
-        scored = [percentiles(float(each[0]), each[1:], 0.95, FILMS) for each in scored]
+        scored = [bootstrap_interval(each, FILMS) for each in scored]
         found.scored += map(holds, scored, truth)
         found.f1 += map(holds, values, truth)
         found.bias += [each.estimate - true for each, true in zip(values, truth, strict=True)]

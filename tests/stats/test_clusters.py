@@ -6,7 +6,7 @@ import pytest
 from vlscore.errors import InvalidSetting
 from vlscore.stats import (
     bootstrap_mean,
-    clustered_median,
+    grouped_median,
     mean_of_sums,
     mean_statistics,
     paired_sums,
@@ -22,7 +22,7 @@ def test_sums_of_groups_are_those_of_their_studies():
     for place, name in enumerate(dict.fromkeys(groups)):
         mine = [k for k, group in enumerate(groups) if group == name]
         np.testing.assert_allclose(found[:, place], statistics[:, mine].sum(1))
-    with pytest.raises(InvalidSetting, match="19 groups for 20 studies"):
+    with pytest.raises(InvalidSetting, match="19 groups for 20 values"):
         sums_by_group(statistics, groups[1:])
 
 
@@ -46,11 +46,11 @@ def test_copies_of_a_study_do_not_make_an_interval_narrower():
 def test_the_median_of_one_patient_each_is_that_of_a_plain_bootstrap():
     values = np.random.default_rng(2).normal(size=41)
     groups = [str(k) for k in range(41)]
-    found = clustered_median(values, groups, resamples=4000)
+    found = grouped_median(values, groups, resamples=4000)
     rng = np.random.default_rng(5)
     drawn = [np.median(values[rng.integers(41, size=41)]) for _ in range(4000)]
     low, high = np.quantile(drawn, [0.025, 0.975])
     assert found.estimate == np.median(values)
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.05)
-    alone = clustered_median([1.0, 2.0], ["a", "a"])
+    alone = grouped_median([1.0, 2.0], ["a", "a"])
     assert np.isnan(alone.low)

@@ -130,9 +130,9 @@ def test_bad_settings_are_refused():
         resampled_correlations([[1, 2]], [[1, 2]], np.ones((1, 2)), ["tau"])
     with pytest.raises(InvalidSetting, match="resamples must be 1 or more"):
         drawn_weights(3, resamples=0, seed=0)
-    with pytest.raises(InvalidSetting, match="each row needs one"):
+    with pytest.raises(InvalidSetting, match="1 groups for 3 values"):
         drawn_weights(3, ["a"], resamples=5, seed=0)
-    with pytest.raises(InvalidSetting, match="no rows"):
+    with pytest.raises(InvalidSetting, match="at least one value"):
         drawn_weights(0, resamples=5, seed=0)
     with pytest.raises(InvalidSetting, match="finite"):
         resampled_correlations([[1, np.inf]], [[1, 2]], np.ones((1, 2)))

@@ -9,8 +9,8 @@ from vlscore.stats import (
     auc,
     grouped,
     grouped_auc,
-    grouped_difference,
     grouped_mean,
+    grouped_means,
 )
 
 RESAMPLES = 1500
@@ -79,8 +79,9 @@ def test_what_a_group_has_in_common_cancels_in_a_difference():
     names = [f"g{k}" for k in range(60)]
     common = 10 * rng.normal(size=60)
     more, less = common + 1 + 0.1 * rng.normal(size=60), common + 0.1 * rng.normal(size=60)
-    paired = grouped_difference(more, names, less, names)
-    apart = grouped_difference(more, names, less, [f"other {name}" for name in names])
+    others = [f"other {name}" for name in names]
+    paired = grouped_means(np.subtract, (more, names), (less, names))
+    apart = grouped_means(np.subtract, (more, names), (less, others))
     assert paired.estimate == pytest.approx(more.mean() - less.mean(), rel=1e-12)
     assert apart.estimate == pytest.approx(paired.estimate, rel=1e-12)
     assert paired.high - paired.low < 0.1

@@ -116,14 +116,14 @@ def test_bad_numbers_are_refused():
 def test_many_studies_draw_fewer_resamples(monkeypatch):
     monkeypatch.setattr("vlscore.stats.intervals._MOST_DRAWS", 400 * 50)
     sums = paired_sums(np.ones((1, 50, 1)), resamples=2000, permutations=300)
-    assert len(sums.resampled) == 400
+    assert len(sums.sums) == 1 + 400
     assert len(sums.halves) == 300
-    assert len(paired_sums(np.ones((1, 5000, 1)), resamples=2000).resampled) == 200
+    assert len(paired_sums(np.ones((1, 5000, 1)), resamples=2000).sums) == 1 + 200
 
 
 def test_drawing_in_parts_draws_every_study_n_times_on_average(monkeypatch):
-    monkeypatch.setattr("vlscore.stats.intervals._DRAWN_AT_ONCE", 70)
+    monkeypatch.setattr("vlscore.stats.intervals._SUMS_AT_ONCE", 70)
     sums = paired_sums(np.ones((1, 20, 1)), resamples=101, permutations=500)
-    assert sums.resampled.shape == (101, 1, 1)
-    assert (sums.resampled == 20).all()
+    assert sums.sums.shape == (1 + 101, 1, 1)
+    assert (sums.sums == 20).all()
     assert sums.halves.mean() == pytest.approx(10, abs=0.5)

@@ -22,11 +22,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vlscore.errors import InvalidSetting
-
-Array = NDArray[np.float64]
+from vlscore.stats.intervals import Array
 
 #: Shifts of a day's mean that are bet on, in standard deviations between days.
 BETS = (0.5, 1.0, 1.5, 2.0, 2.5)

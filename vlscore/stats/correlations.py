@@ -13,13 +13,14 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats.grouped import sorted_codes
+from vlscore.stats.grouped import drawn_weights
 from vlscore.stats.intervals import (
     ROUNDING,
+    Array,
     Interval,
+    bootstrap_interval,
     checked,
     checked_pairs,
-    percentiles,
     without_rounding,
 )
 
@@ -29,8 +30,6 @@ CORRELATIONS = ("tau_b", "tau_c", "spearman", "pearson")
 _CELLS = 2**19
 # Up to this many distinct values, counts are a product of matrices.
 _FEW_VALUES = 64
-
-Array = NDArray[np.float64]
 
 
 def kendall_tau_b(x: ArrayLike, y: ArrayLike) -> float:
@@ -102,11 +101,11 @@ def correlation_interval(
     """
     first, second = (np.asarray(each, dtype=np.float64) for each in (x, y))
     weights = drawn_weights(len(first), groups, resamples=resamples, seed=seed)
-    estimate, *drawn = resampled_correlations([first], [second], weights, [kind])[kind][0, 0]
+    drawn = resampled_correlations([first], [second], weights, [kind])[kind][0, 0]
     present = ~(np.isnan(first) | np.isnan(second))
     names = np.arange(len(first)) if groups is None else np.asarray(groups, dtype=str)
     units = resampled_units(int(present.sum()), len(np.unique(names[present])))
-    return percentiles(float(estimate), np.array(drawn), level, units)
+    return bootstrap_interval(drawn, units, level)
 
 
 # With this many rows or fewer, every resample has a correlation of 1 or -1.
@@ -120,32 +119,6 @@ def resampled_units(rows: int, units: int) -> int:
     same one. So the interval would have no width, as if the value were certain.
     """
     return units if rows > _LEAST_ROWS else 0
-
-
-def drawn_weights(
-    count: int, groups: Sequence[str] | None = None, *, resamples: int, seed: int
-) -> Array:
-    """Draw weights (1 + resamples, count): how often each row is drawn, with replacement.
-
-    The sample itself is the first of the resamples: all its weights are 1.
-
-    Args: groups: the group of each row; whole groups are drawn, as many as there are. None draws
-        rows.
-    """
-    if resamples < 1:
-        raise InvalidSetting(f"resamples must be 1 or more, not {resamples}")
-    if not count:
-        raise InvalidSetting("there are no rows: a correlation needs at least one")
-    codes = np.arange(count)
-    if groups is not None:
-        if len(groups) != count:
-            raise InvalidSetting(
-                f"there are {len(groups)} groups for {count} rows; each row needs one"
-            )
-        codes = sorted_codes(groups)
-    size = int(codes.max()) + 1
-    drawn = np.random.default_rng(seed).multinomial(size, np.full(size, 1 / size), size=resamples)
-    return np.concatenate([np.ones((1, count)), drawn[:, codes]])
 
 
 def resampled_correlations(

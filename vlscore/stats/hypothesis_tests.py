@@ -13,18 +13,18 @@ from statistics import NormalDist
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from vlscore.errors import InvalidSetting
 from vlscore.stats.intervals import (
     ROUNDING,
+    Array,
     Interval,
+    bootstrap_interval,
     checked,
     checked_pairs,
     difference_of,
-    percentiles,
     resampled_sums,
-    share_undefined,
     weighted_sums,
     without_rounding,
 )
@@ -74,7 +74,7 @@ def auc(larger: ArrayLike, smaller: ArrayLike) -> float:
     return float(above / (len(x) * len(y)))
 
 
-def _together(x: ArrayLike, y: ArrayLike) -> list[NDArray[np.float64]]:
+def _together(x: ArrayLike, y: ArrayLike) -> list[Array]:
     """Return two samples, values that are equal except for rounding made equal."""
     first, second = checked(x), checked(y)
     return np.split(without_rounding(np.concatenate([first, second])), [len(first)])
@@ -109,7 +109,7 @@ def auc_interval(larger: ArrayLike, smaller: ArrayLike, level: float = 0.95) -> 
     return Interval(estimate, edge(0.0), edge(1.0))
 
 
-def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
+def benjamini_hochberg(p_values: ArrayLike) -> Array:
     """Adjust p values to control the false discovery rate (Benjamini, Hochberg 1995), (n,).
 
     That of a test without one is nan, stays so, and does not count.
@@ -128,9 +128,8 @@ def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     return adjusted
 
 
-Sums = NDArray[np.float64]
 # (m, s) sums -> (m,) values.
-Combine = Callable[[Sums], Sums]
+Combine = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -156,28 +155,29 @@ class PairedSums:
 
     Attributes:
         count: n.
-        totals: (k, s).
+        sums: (1 + r, k, s), over the studies, then over studies that were drawn with replacement.
         sizes: (k, s), sums of the contributions without their signs.
-        resampled: (r, k, s), sums over studies that were drawn with replacement.
         halves: (p, k, s), sums over a random part of the studies, each with probability 1/2.
     """
 
     count: int
-    totals: Sums
-    sizes: Sums
-    resampled: Sums
-    halves: Sums
+    sums: Array
+    sizes: Array
+    halves: Array
 
     def value(self, system: int, combine: Combine, *, level: float = 0.95) -> Interval:
         """Compute the value of one system, with its bootstrap interval."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            estimate = float(combine(self.totals[system][None])[0])
-            return percentiles(estimate, combine(self.resampled[:, system]), level, self.count)
+        return bootstrap_interval(self._values(system, combine), self.count, level)
 
     def left_out(self, system: int, combine: Combine) -> float:
         """Return the share of resamples in which the value is not defined; `value` omits them."""
+        return float(np.isnan(self._values(system, combine)[1:]).mean())
+
+    def _values(self, system: int, combine: Combine) -> Array:
         with np.errstate(invalid="ignore", divide="ignore"):
-            return share_undefined(combine(self.resampled[:, system]))
+            # The sample alone: its last digit must not depend on the number of resamples.
+            parts = self.sums[:1, system], self.sums[1:, system]
+            return np.concatenate([*map(combine, parts)])
 
     def difference(
         self, first: int, second: int, combine: Combine, *, level: float = 0.95
@@ -188,25 +188,25 @@ class PairedSums:
         randomization, Noreen 1989); for means this is the paired permutation test. The observed
         assignment counts as one of the draws, so that p is never 0 (Phipson, Smyth 2010).
         """
+        values = [self._values(k, combine) for k in (first, second)]
+        drawn = values[0] - values[1]
+        moved, totals = self.halves[:, first] - self.halves[:, second], self.sums[0]
         with np.errstate(invalid="ignore", divide="ignore"):
-            values = [float(combine(self.totals[k][None])[0]) for k in (first, second)]
-            observed = values[0] - values[1]
-            drawn = combine(self.resampled[:, first]) - combine(self.resampled[:, second])
-            moved = self.halves[:, first] - self.halves[:, second]
-            exchanged = combine(self.totals[second] + moved) - combine(self.totals[first] - moved)
-            sizes = np.abs([*values, *combine(self.sizes[[first, second]])])
-        interval = percentiles(observed, drawn, level, self.count)
+            exchanged = combine(totals[second] + moved) - combine(totals[first] - moved)
+            sizes = np.abs([values[0][0], values[1][0], *combine(self.sizes[[first, second]])])
+        interval = bootstrap_interval(drawn, self.count, level)
+        observed, left_out = interval.estimate, float(np.isnan(drawn[1:]).mean())
         if np.isnan(observed):
-            return PairedDifference(interval, float("nan"), share_undefined(drawn))
+            return PairedDifference(interval, float("nan"), left_out)
         slack = ROUNDING * float(sizes[np.isfinite(sizes)].max())
         # A draw without a value counts against the difference.
         as_extreme = int((~(np.abs(exchanged) < abs(observed) - slack)).sum())
         p_value = (as_extreme + 1) / (len(exchanged) + 1)
-        return PairedDifference(interval, p_value, share_undefined(drawn))
+        return PairedDifference(interval, p_value, left_out)
 
 
 def paired_sums(
-    statistics: NDArray[np.float64],
+    statistics: Array,
     *,
     resamples: int = 2000,
     permutations: int = 9999,
@@ -237,21 +237,21 @@ def paired_sums(
     by_study = statistics.transpose(1, 0, 2).reshape(count, systems * sums)
     rng = np.random.default_rng(seed)
 
-    def halving(draws: int) -> NDArray[np.float64]:
+    def halving(draws: int) -> Array:
         return rng.integers(2, size=(draws, count), dtype=np.int8).astype(np.float64)
 
-    resampled = resampled_sums(by_study, resamples, rng).reshape(-1, systems, sums)
+    drawn = resampled_sums(by_study, resamples, rng).reshape(-1, systems, sums)
     halves = weighted_sums(by_study, permutations, halving).reshape(-1, systems, sums)
-    totals = statistics.sum(axis=1)
-    return PairedSums(count, totals, np.abs(statistics).sum(axis=1), resampled, halves)
+    all_sums = np.concatenate([statistics.sum(axis=1)[None], drawn])
+    return PairedSums(count, all_sums, np.abs(statistics).sum(axis=1), halves)
 
 
-def mean_statistics(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def mean_statistics(values: Array) -> Array:
     """Convert values (k, n) to statistics (k, n, 2) for `mean_of_sums`."""
     return np.stack([values, np.ones_like(values)], axis=-1)
 
 
-def mean_of_sums(sums: Sums) -> Sums:
+def mean_of_sums(sums: Array) -> Array:
     """Compute means (m,) from sums of values and of ones (m, 2)."""
-    means: Sums = sums[:, 0] / sums[:, 1]
+    means: Array = sums[:, 0] / sums[:, 1]
     return means

@@ -1,9 +1,9 @@
 """Bootstrap intervals, and the check of samples before any statistic.
 
 Percentile intervals (Efron, Tibshirani 1993, chapter 13) of the mean, the median, and any
-statistic of paired samples. A million values take about a second, and memory does
-not grow with the product of values and resamples. `bootstrap_sums` gives intervals of values that
-are computed from sums over a corpus, such as corpus BLEU.
+statistic of paired samples. A million values take about a second, and memory does not grow with
+the product of values and resamples. In every array of resampled values, the first is that of the
+sample itself.
 """
 
 import math
@@ -15,8 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from vlscore.errors import InvalidSetting
 
+Array = NDArray[np.float64]
 
-def checked(values: ArrayLike) -> NDArray[np.float64]:
+
+def checked(values: ArrayLike) -> Array:
     """Return a sample as (n,) float64, n at least 1, finite.
 
     Raises: InvalidSetting for any other sample.
@@ -35,12 +37,12 @@ def checked(values: ArrayLike) -> NDArray[np.float64]:
     return sample
 
 
-def checked_pairs(*samples: ArrayLike) -> tuple[NDArray[np.float64], ...]:
+def checked_pairs(*samples: ArrayLike) -> tuple[Array, ...]:
     """Return paired samples, each as `checked` returns it.
 
     Raises: InvalidSetting if their lengths differ.
     """
-    arrays = tuple(checked(sample) for sample in samples)
+    arrays = tuple(map(checked, samples))
     lengths = [len(array) for array in arrays]
     if len(set(lengths)) > 1:
         raise InvalidSetting(f"paired samples must have the same length; these have {lengths}")
@@ -51,7 +53,7 @@ def checked_pairs(*samples: ArrayLike) -> tuple[NDArray[np.float64], ...]:
 ROUNDING = 1e-12
 
 
-def without_rounding(values: ArrayLike, scale: ArrayLike | None = None) -> NDArray[np.float64]:
+def without_rounding(values: ArrayLike, scale: ArrayLike | None = None) -> Array:
     """Return values (n,), those that are equal except for rounding made equal.
 
     In floating point (.1 + .2 + .3) / 3 is not (.3 + .2 + .1) / 3. Every rank, tie, sign and test
@@ -80,7 +82,7 @@ def without_rounding(values: ArrayLike, scale: ArrayLike | None = None) -> NDArr
     return found
 
 
-def difference_of(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+def difference_of(x: Array, y: Array) -> Array:
     """Return paired differences (n,) without rounding: 0 for equal values, equal sizes equal."""
     difference = x - y
     sizes = without_rounding(np.abs(difference), np.maximum(np.abs(x), np.abs(y)))
@@ -155,7 +157,7 @@ def bootstrap_mean(
     sample = checked(values)
     draw = _means_of_drawn if len(sample) <= _DRAWN_SINGLY else _means_of_bins
     means = draw(sample, resamples, np.random.default_rng(seed))
-    return percentiles(float(sample.mean()), means, level, len(sample))
+    return bootstrap_interval(np.append(sample.mean(), means), len(sample), level)
 
 
 def bootstrap_median(
@@ -182,7 +184,7 @@ def bootstrap_median(
         # upper - 1 uniforms under it.
         low = high * rng.random(resamples) ** (1 / (upper - 1))
         medians = (ordered[_rank(low, n)] + ordered[_rank(high, n)]) / 2
-    return percentiles(float(np.median(ordered)), medians, level, n)
+    return bootstrap_interval(np.append(np.median(ordered), medians), n, level)
 
 
 def bootstrap(
@@ -206,24 +208,28 @@ def bootstrap(
     arrays = checked_pairs(*samples)
     rng = np.random.default_rng(seed)
     n = len(arrays[0])
-    drawn = np.empty(resamples)
-    for k in range(resamples):
+    drawn = [statistic(*arrays)]
+    for _ in range(resamples):
         rows = rng.integers(n, size=n)
-        drawn[k] = statistic(*(array[rows] for array in arrays))
-    return percentiles(float(statistic(*arrays)), drawn, level, n)
+        drawn.append(statistic(*(array[rows] for array in arrays)))
+    return bootstrap_interval(np.array(drawn, dtype=np.float64), n, level)
 
 
-def percentiles(estimate: float, drawn: NDArray[np.float64], level: float, count: int) -> Interval:
-    """Return the interval with the middle `level` of the drawn values, without nan.
+def bootstrap_interval(drawn: Array, count: int, level: float = 0.95) -> Interval:
+    """Return the interval with the middle `level` of resampled values, without nan.
 
-    Args: count: number of resampled values or groups.
-    Returns: an interval of nan for fewer than two values or groups, or equal draws.
+    Args:
+        drawn: (1 + B,) the value of the sample, then those of B resamples.
+        count: number of resampled values or groups.
+
+    Returns: an interval of nan for fewer than two values or groups, or equal resamples.
+    Raises: InvalidSetting for a level outside of 0 to 1, or without resamples.
     """
     if not 0 < level < 1:
         raise InvalidSetting(f"level must lie between 0 and 1, not {level}")
-    if not len(drawn):
+    if len(drawn) < 2:
         raise InvalidSetting("resamples must be 1 or more")
-    drawn = drawn[~np.isnan(drawn)]
+    estimate, drawn = float(drawn[0]), drawn[1:][~np.isnan(drawn[1:])]
     if not len(drawn) or count < 2:
         return Interval(estimate, math.nan, math.nan)
     tail = (1 - level) / 2
@@ -234,19 +240,13 @@ def percentiles(estimate: float, drawn: NDArray[np.float64], level: float, count
     return Interval(estimate, low, high)
 
 
-def _means_of_drawn(
-    sample: NDArray[np.float64], resamples: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    means = np.empty(resamples)
-    for rows in _batches(resamples, len(sample)):
-        drawn = rng.integers(len(sample), size=(rows.stop - rows.start, len(sample)))
-        means[rows] = sample[drawn].mean(axis=1)
-    return means
+def _means_of_drawn(sample: Array, resamples: int, rng: np.random.Generator) -> Array:
+    n = len(sample)
+    parts = sizes_of_parts(resamples, n, _DRAWN_AT_ONCE)
+    return np.concatenate([sample[rng.integers(n, size=(k, n))].mean(axis=1) for k in parts])
 
 
-def _means_of_bins(
-    sample: NDArray[np.float64], resamples: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _means_of_bins(sample: Array, resamples: int, rng: np.random.Generator) -> Array:
     n = len(sample)
     # Centred, so that the variances below lose no digits to a large mean.
     centre = sample.mean()
@@ -257,27 +257,31 @@ def _means_of_bins(
     means = np.add.reduceat(ordered, starts) / sizes
     deviations = ordered - np.repeat(means, sizes)
     variances = np.add.reduceat(deviations**2, starts) / sizes
-    drawn = np.empty(resamples)
-    for rows in _batches(resamples, len(sizes)):
-        counts = rng.multinomial(n, sizes / n, size=rows.stop - rows.start)
-        drawn[rows] = counts @ means + np.sqrt(counts @ variances) * rng.standard_normal(
-            len(counts)
-        )
+    drawn = []
+    for size in sizes_of_parts(resamples, len(sizes), _DRAWN_AT_ONCE):
+        counts = rng.multinomial(n, sizes / n, size=size)
+        drawn.append(counts @ means + np.sqrt(counts @ variances) * rng.standard_normal(size))
     # No mean lies outside the sample; rounding and the normal sums could exceed it.
-    means_drawn: NDArray[np.float64] = np.clip(centre + drawn / n, sample.min(), sample.max())
-    return means_drawn
+    found: Array = np.clip(centre + np.concatenate(drawn) / n, sample.min(), sample.max())
+    return found
 
 
-def _batches(resamples: int, width: int) -> list[slice]:
-    step = max(_DRAWN_AT_ONCE // width, 1)
-    return [slice(k, min(k + step, resamples)) for k in range(0, resamples, step)]
+def sizes_of_parts(resamples: int, width: int, at_once: int) -> list[int]:
+    """Return how many resamples are drawn at a time, so that memory is bounded.
+
+    Args:
+        width: numbers that are made of one resample.
+        at_once: so many numbers at most, where one resample has no more.
+    """
+    if resamples < 1:
+        raise InvalidSetting(f"resamples must be 1 or more, not {resamples}")
+    step = max(at_once // width, 1)
+    return [min(step, resamples - k) for k in range(0, resamples, step)]
 
 
-def _rank(uniform: NDArray[np.float64], n: int) -> NDArray[np.intp]:
+def _rank(uniform: Array, n: int) -> NDArray[np.intp]:
     return np.minimum((uniform * n).astype(np.intp), n - 1)
 
-
-Sums = NDArray[np.float64]
 
 # Numbers drawn at once bound the memory; rows times resamples bound the time.
 _SUMS_AT_ONCE = 2_000_000
@@ -285,7 +289,7 @@ _MOST_DRAWS = 200_000_000
 _LEAST_RESAMPLES = 200
 
 
-def resampled_sums(statistics: Sums, resamples: int, rng: np.random.Generator) -> Sums:
+def resampled_sums(statistics: Array, resamples: int, rng: np.random.Generator) -> Array:
     """Return sums over rows that are drawn with replacement, as many as there are.
 
     The draws depend on the generator and on n alone. So a value has the same interval whether its
@@ -299,7 +303,7 @@ def resampled_sums(statistics: Sums, resamples: int, rng: np.random.Generator) -
     """
     count = len(statistics)
 
-    def times_drawn(draws: int) -> NDArray[np.float64]:
+    def times_drawn(draws: int) -> Array:
         rows = rng.integers(count, size=(draws, count))
         rows += np.arange(draws)[:, None] * count
         times = np.bincount(rows.ravel(), minlength=draws * count)
@@ -308,9 +312,7 @@ def resampled_sums(statistics: Sums, resamples: int, rng: np.random.Generator) -
     return weighted_sums(statistics, resamples, times_drawn)
 
 
-def weighted_sums(
-    statistics: Sums, wanted: int, weights: Callable[[int], NDArray[np.float64]]
-) -> Sums:
+def weighted_sums(statistics: Array, wanted: int, weights: Callable[[int], Array]) -> Array:
     """Return (r, s) weighted sums of (n, s) statistics, r at most `wanted`.
 
     Args: weights: function of a number of draws that returns (draws, n); called in parts that
@@ -318,10 +320,5 @@ def weighted_sums(
     """
     count = len(statistics)
     most = max(min(wanted, _MOST_DRAWS // count), min(wanted, _LEAST_RESAMPLES))
-    step = max(_SUMS_AT_ONCE // count, 1)
-    return np.concatenate([weights(min(step, most - k)) @ statistics for k in range(0, most, step)])
-
-
-def share_undefined(drawn: NDArray[np.float64]) -> float:
-    """Return the share of resamples whose value is not defined, which an interval omits."""
-    return float(np.isnan(drawn).mean()) if len(drawn) else 0.0
+    parts = sizes_of_parts(most, count, _SUMS_AT_ONCE)
+    return np.concatenate([weights(draws) @ statistics for draws in parts])

@@ -13,11 +13,10 @@ then have no bias from rare ones. Who shows a single one limits it.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlscore.errors import InvalidSetting
+from vlscore.stats.intervals import Array
 
-Array = NDArray[np.float64]
 # Twice the distance of a normal variable's mean from the end of its 95 % interval.
 _WIDTH = 2 * 1.959963984540054
 _STEPS = 60

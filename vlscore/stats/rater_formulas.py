@@ -7,12 +7,10 @@ studies can weigh the units. `davidson` fits Bradley and Terry's model with Davi
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats.intervals import without_rounding
+from vlscore.stats.intervals import Array, without_rounding
 
-Array = NDArray[np.float64]
 LEVELS = ("nominal", "ordinal", "interval")
 
 _STEPS, _PRECISION = 100, 1e-10

@@ -23,11 +23,11 @@ from vlscore.stats import (
     UNDEFINED,
     Interval,
     benjamini_hochberg,
+    bootstrap_interval,
     bootstrap_p_value,
     drawn_weights,
     grouped_mean,
     largest_tau_b,
-    percentiles,
     places_by_group,
     resampled_correlations,
     resampled_units,
@@ -120,7 +120,7 @@ class _ResampledPairs:
 
     def interval(self, drawn: Array, units: int) -> Interval:
         """Return the interval of a number from its values in the sample and in the resamples."""
-        return percentiles(float(drawn[0]), drawn[1:], self._level, units)
+        return bootstrap_interval(drawn, units, self._level)
 
     def tau_b(self, xs: Sequence[Array], ys: Sequence[Array]) -> Array:
         """Return (len(xs), len(ys), B) tau_b in the sample and in the resamples of studies."""

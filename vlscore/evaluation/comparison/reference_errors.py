@@ -31,10 +31,10 @@ from vlscore.stats import (
     Array,
     Content,
     Interval,
+    bootstrap_interval,
     false_discovery_of,
     first_crossing,
     invented_of,
-    percentiles,
     rank_shares,
     resampled_sums,
     sums_by_group,
@@ -257,7 +257,7 @@ class Correction:
         return {name: (np.array(shares[name]), np.array(values[name])) for name in values}
 
     def _interval(self, drawn: Array) -> Interval:
-        return percentiles(float(drawn[0]), drawn[1:], 0.95, self.units)
+        return bootstrap_interval(drawn, self.units)
 
     def error_rates(self) -> list[Record]:
         """Return one row a label: how often references state it, its rates, how often it is."""

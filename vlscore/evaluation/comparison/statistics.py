@@ -192,7 +192,7 @@ def _of_number(
                 sums = sums_of(statistics, there)
                 if number.corpus is not None:
                     metric, output = number.corpus
-                    support = support_of_sums(metric, sums.totals[k]).get(output)
+                    support = support_of_sums(metric, sums.sums[0, k]).get(output)
                 value = sums.value(k, number.combine).supported(support)
                 left_out = sums.left_out(k, number.combine) or None
             values[name] = {"value": value, "support": support, "left_out": left_out}

@@ -7,21 +7,20 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlscore.stats import (
+    Array,
     alpha_of,
+    bootstrap_interval,
     coincidences,
     davidson,
     drawn_weights,
-    percentiles,
     weighted_kappa,
 )
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Array = NDArray[np.float64]
 # Share of resamples without strengths from which on they have no interval.
 _MOST_UNDEFINED = 0.1
 
@@ -60,7 +59,7 @@ def rater_agreement(
         "raters": len(rated),
         "units": int(shared.sum()),
         **{
-            name: percentiles(float(drawn[0]), drawn[1:], 0.95, count)
+            name: bootstrap_interval(drawn, count)
             for name, drawn in (("alpha", alpha), ("kappa", kappa))
         },
     }
@@ -117,10 +116,8 @@ def strengths(
         {
             "system": name,
             "comparisons": int((first == k).sum() + (second == k).sum()),
-            "share": percentiles(float(by_share[0, k]), by_share[1:, k], 0.95, count),
-            "strength": percentiles(
-                float(by_worth[0, k]), by_worth[1:, k], 0.95, 0 if undefined else count
-            ),
+            "share": bootstrap_interval(by_share[:, k], count),
+            "strength": bootstrap_interval(by_worth[:, k], 0 if undefined else count),
         }
         for k, name in enumerate(systems)
     ]

@@ -20,7 +20,7 @@ from vlscore.stats import (
     TextTable,
     bootstrap_median,
     bounds,
-    clustered_median,
+    grouped_median,
     histograms,
     interval_in,
     number,
@@ -83,7 +83,7 @@ def _median(values: NDArray[np.float64], patients: Sequence[str] | None) -> Inte
         return UNDEFINED
     if patients is None:
         return bootstrap_median(values[there])
-    return clustered_median(values[there], [patients[int(k)] for k in np.flatnonzero(there)])
+    return grouped_median(values[there], [patients[int(k)] for k in np.flatnonzero(there)])
 
 
 def subgroups_of(

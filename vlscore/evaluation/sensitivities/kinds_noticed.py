@@ -31,9 +31,8 @@ from vlscore.stats import (
     figure_style,
     finish,
     grouped_auc,
-    grouped_difference,
     grouped_mean,
-    grouped_ratio,
+    grouped_means,
     interval_cells,
     intervals_in,
     new_figure,
@@ -147,6 +146,11 @@ def has_every_value(scored: Scored) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(scored.rows[columns].to_numpy(float)).all(axis=1))
 
 
+def _drops(rows: "DataFrame") -> tuple[Array, list[str]]:
+    """Return the loss by each change, and its study."""
+    return rows["drop"].to_numpy(), rows["study_id"].tolist()
+
+
 def _mean(rows: "DataFrame", column: str, options: Mapping[str, Any]) -> Interval:
     return grouped_mean(rows[column], rows["study_id"].tolist(), **options)
 
@@ -163,11 +167,9 @@ def _strengths(metric: str, rows: "DataFrame", options: Mapping[str, Any]) -> li
     is_so = rows["is_significant"].to_numpy(dtype=bool)
     if is_so.all() or not is_so.any():
         return []
-    both = [
-        (own["drop"].to_numpy(), own["study_id"].tolist()) for own in (rows[is_so], rows[~is_so])
-    ]
-    (drop, studies), (other, other_studies) = both
-    cost = grouped_ratio(np.abs(other), other_studies, drop, studies, **options)
+    (drop, studies), (other, other_studies) = map(_drops, (rows[is_so], rows[~is_so]))
+    moved = np.abs(other), other_studies
+    cost = grouped_means(np.divide, moved, (drop, studies), **options)
     sees = grouped_auc(
         np.concatenate([drop, other]),
         np.arange(len(rows)) < len(drop),
@@ -190,9 +192,9 @@ def _contrast(of: "DataFrame", control: "DataFrame", options: Mapping[str, Any])
         test, p_value = "Mann-Whitney U", two_sample_p_value(mine, theirs)
     means = [_mean(of, "drop", options), _mean(control, "drop", options)]
     excludes_0 = means[1].low > 0 or means[1].high < 0
-    drops = [(each["drop"].to_numpy(), each["study_id"].tolist()) for each in (of, control)]
+    drops = _drops(of), _drops(control)
     return {
-        "delta": grouped_difference(*drops[0], *drops[1], **options),
+        "delta": grouped_means(np.subtract, *drops, **options),
         "significant_drop": means[0],
         "control_drop": means[1],
         "pairs": len(of),
