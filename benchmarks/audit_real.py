@@ -54,7 +54,7 @@ from vlscore.core import atomic_write, unit_rows, with_noun, write_json
 from vlscore.data import open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.evaluation import AuditSettings, audit_make, audit_read, baseline, open_audited
-from vlscore.evaluation.audit.film_files import write_film
+from vlscore.evaluation.audit.film_writing import write_film
 from vlscore.findings import extract
 from vlscore.stats import Result, markdown
 from vlscore.training import Execution, Preparation, Start, TrainingSettings, train

@@ -3,14 +3,14 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnProgress, json_line, no_progress, with_noun
+from vlscore.core import OnProgress, frame_of_columns, no_progress, with_noun
 from vlscore.data import ImagePolicy, Study, StudyTable, as_table, projection, stored_view
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.audit.alterations import Box, region_of
@@ -24,7 +24,7 @@ from vlscore.evaluation.audit.audit_settings import (
     SAME,
     AuditSettings,
 )
-from vlscore.evaluation.audit.film_writing import Film, Written, by_study, take_over, write_films
+from vlscore.evaluation.audit.film_writing import Film, Written, take_over, write_films
 from vlscore.evaluation.audit.finding_places import (
     Place,
     boxes_of,
@@ -34,11 +34,13 @@ from vlscore.evaluation.audit.finding_places import (
 )
 from vlscore.stats import Content, Result
 
+if TYPE_CHECKING:
+    import pandas
+
 FILMS, TABLE, KEY = "films", "films.csv", "key.jsonl"
 
 
-@dataclass(frozen=True)
-class _Shown:
+class _Shown(NamedTuple):
     """A study: its film, the view, and the findings of its reports and boxes."""
 
     study: Study
@@ -105,34 +107,30 @@ def audit_make(
         failures: list[Failure] = []
         unread: Counter[str] = Counter()
         shown = list(_shown(table, failures, unread))
-        films = list(_films(shown, settings))
-        place = Path(out) / FILMS
+        films, place = list(_films(shown, settings)), Path(out) / FILMS
         take_over(place, key, table.image_files())
-        suffix = FORMATS[settings.format]
         # Names begin with a letter, so that a spreadsheet keeps the zeros that follow.
-        names = [f"f{number:0{len(str(len(films)))}d}" for number in range(1, len(films) + 1)]
-        tasks = by_study(
-            (film, place / f"{name}.{suffix}") for film, name in zip(films, names, strict=True)
-        )
-        written = write_films(tasks, policy, workers, failures, on_progress)
+        name = f"f{{:0{len(str(len(films)))}d}}.{FORMATS[settings.format]}"
+        films = [f._replace(file=place / name.format(n)) for n, f in enumerate(films, start=1)]
+        written = write_films(films, policy, workers, failures, on_progress)
         failures.sort(key=lambda failure: int(failure.row or 0))
         if not written:
             first = failures[0].reason if failures else "it has no study"
             raise InvalidTable(f"{table.path}: no study has a film that can be read: {first}")
-        kept = [(n, f) for n, f in zip(names, films, strict=True) if f"{n}.{suffix}" in written]
-        _write_tables(folder, kept, suffix, written)
+        made = [film for film in films if film.file in written]
         return Content(
             {},
-            failures=failures,
+            _rows(made, written),
+            failures,
             notes=[
                 *table.notes,
                 *settings.notes,
                 *unread_note(unread),
-                *_no_room_note(films, names, suffix, written),
+                *_no_room_note(films, written),
             ],
             facts={
-                "films": len(kept),
-                "studies": len({film.study for _, film in kept}),
+                "films": len(made),
+                "studies": len({film.study for film in made}),
                 "table": str(table.path.resolve()),
                 "image_root": str(table.root.resolve()),
             },
@@ -175,68 +173,45 @@ def _shown(table: StudyTable, failures: list[Failure], unread: Counter[str]) -> 
 
 def _films(shown: Sequence[_Shown], settings: AuditSettings) -> Iterator[Film]:
     """Yield the films of all studies, in the table's order."""
-    donors = _Donors(shown)
+    donors = {each: _donors(shown, each, settings.seed) for each in (SAME, OTHER)}
     for k, each in enumerate(shown):
         own, seed = (each.study.id, each.study.row), (settings.seed, k)
         for alteration in settings.wanted:
-            number = ALTERATIONS.index(alteration)
-            if alteration in (SAME, OTHER):
-                donor = donors.draw(k, alteration, (*seed, number))
-                if donor is not None:
+            if alteration in donors:
+                if (donor := next(donors[alteration])) is not None:
                     yield Film(*own, donor.path, alteration, seed, donor=donor.study.id)
             elif alteration == HIDDEN:
                 yield from _hidden(each, settings, seed)
             elif alteration != ELSEWHERE:
-                yield Film(*own, each.path, alteration, (*seed, number))
+                yield Film(*own, each.path, alteration, (*seed, ALTERATIONS.index(alteration)))
 
 
-class _Donors:
-    """Draws the studies whose films replace those of others.
+def _donors(shown: Sequence[_Shown], alteration: str, seed: int) -> Iterator[_Shown | None]:
+    """Draw for each study one with another film of the same view; None where there is none.
 
-    Findings are compared once for every two sets of findings, because many studies have equal ones.
+    Args: alteration: SAME: with the same findings; OTHER: with none of them.
     """
+    from pandas import Series, factorize
 
-    def __init__(self, shown: Sequence[_Shown]) -> None:
-        self._shown = shown
-        self._views, _ = _numbered(each.view for each in shown)
-        self._films, _ = _numbered(each.path for each in shown)
-        self._kinds, self._findings = _numbered(frozenset(each.findings) for each in shown)
-        self._of_view = [np.flatnonzero(self._views == k) for k in sorted({*self._views})]
-        self._fitting: dict[tuple[int, str], NDArray[np.bool_]] = {}
+    def numbered(values: Iterable[Any]) -> tuple[NDArray[np.intp], list[Any]]:
+        numbers, different = factorize(Series(list(values), dtype=object), use_na_sentinel=False)
+        return numbers, list(different)
 
-    def draw(self, k: int, alteration: str, seed: tuple[int, ...]) -> _Shown | None:
-        """Return a study with another film of the same view; None where there is none.
-
-        Args: alteration: SAME: with the same findings; OTHER: with none of them.
-        """
-        kind = int(self._kinds[k])
-        fits = self._fitting.get((kind, alteration))
-        if fits is None:
-            own = self._findings[kind]
-            fits = np.array(
-                [
-                    # Two normal studies have the same findings, and no others.
-                    own == each if alteration == SAME else own.isdisjoint(each) and own != each
-                    for each in self._findings
-                ]
-            )
-            self._fitting[kind, alteration] = fits
-        same_view = self._of_view[self._views[k]]
-        found = same_view[fits[self._kinds[same_view]]]
-        found = found[self._films[found] != self._films[k]]
-        if not len(found):
-            return None
-        return self._shown[int(np.random.default_rng(seed).choice(found))]
-
-
-def _numbered(values: Iterable[Any]) -> tuple[NDArray[np.intp], list[Any]]:
-    """Number the different values from 0, in the order of their first appearance.
-
-    Returns: the number of each value; the different values.
-    """
-    numbers: dict[Any, int] = {}
-    found = [numbers.setdefault(value, len(numbers)) for value in values]
-    return np.array(found, dtype=np.intp), list(numbers)
+    views, _ = numbered(each.view for each in shown)
+    films, _ = numbered(each.path for each in shown)
+    # Many studies have equal findings: they are compared once for every two sets of findings.
+    kinds, findings = numbered(frozenset(each.findings) for each in shown)
+    fitting = np.array([[one == other for other in findings] for one in findings])
+    if alteration == OTHER:
+        # Two normal studies have the same findings, and no others.
+        apart = np.array([[one.isdisjoint(other) for other in findings] for one in findings])
+        fitting = apart & ~fitting
+    of_view = [np.flatnonzero(views == view) for view in range(views.max(initial=-1) + 1)]
+    for k in range(len(shown)):
+        found = of_view[views[k]]
+        found = found[fitting[kinds[k], kinds[found]] & (films[found] != films[k])]
+        rng = np.random.default_rng((seed, k, ALTERATIONS.index(alteration)))
+        yield shown[int(rng.choice(found))] if len(found) else None
 
 
 def _hidden(each: _Shown, settings: AuditSettings, seed: tuple[int, ...]) -> Iterator[Film]:
@@ -259,16 +234,13 @@ def _hidden(each: _Shown, settings: AuditSettings, seed: tuple[int, ...]) -> Ite
                 )  # fmt: skip
 
 
-def _no_room_note(
-    films: Sequence[Film], names: Sequence[str], suffix: str, written: "Written"
-) -> list[str]:
+def _no_room_note(films: Sequence[Film], written: Written) -> list[str]:
     """Return a note on findings whose regions are so large that no other one is as large."""
-    made = {name.removesuffix(f".{suffix}") for name in written}
-    studies = {film.study for name, film in zip(names, films, strict=True) if name in made}
+    studies = {film.study for film in films if film.file in written}
     lacking = Counter(
         str(film.finding).replace("_", " ")
-        for name, film in zip(names, films, strict=True)
-        if film.alteration == ELSEWHERE and name not in made and film.study in studies
+        for film in films
+        if film.alteration == ELSEWHERE and film.file not in written and film.study in studies
     )
     if not lacking:
         return []
@@ -279,27 +251,21 @@ def _no_room_note(
     ]
 
 
-def _write_tables(
-    folder: Path,
-    films: Sequence[tuple[str, Film]],
-    suffix: str,
-    written: Written,
-) -> None:
-    """Write the generator's table, and the key that names the study of each film."""
-    with (folder / TABLE).open("w", encoding="utf-8", newline="") as table:
-        table.write("id,image,alteration\n")
-        for name, film in films:
-            table.write(f'{name},{FILMS}/{name}.{suffix},"{film.alteration}"\n')
-    with (folder / KEY).open("w", encoding="utf-8", newline="") as lines:
-        for name, film in films:
-            facts = {
-                "id": name,
-                "study": film.study,
-                "alteration": film.alteration,
-                "image": os.fspath(film.path),
-                "finding": film.finding,
-                "sides": film.sides,
-                "regions": written[f"{name}.{suffix}"],
-                "donor": film.donor,
-            }
-            lines.write(json_line(facts))
+def _rows(films: Sequence[Film], written: Written) -> "dict[str, pandas.DataFrame]":
+    """Return the generator's table, and the key that names the study of each film."""
+    names = [film.file.stem for film in films]
+    key = frame_of_columns(
+        {
+            "id": names,
+            "study": [film.study for film in films],
+            "alteration": [film.alteration for film in films],
+            "image": [os.fspath(film.path) for film in films],
+            "finding": [film.finding for film in films],
+            "sides": [film.sides for film in films],
+            "regions": [written[film.file] for film in films],
+            "donor": [film.donor for film in films],
+        }
+    )
+    images = [f"{FILMS}/{film.file.name}" for film in films]
+    table = frame_of_columns({"id": names, "image": images, "alteration": key["alteration"]})
+    return {TABLE: table, KEY: key}
