@@ -3,8 +3,12 @@
 import pytest
 import torch
 
-from vlscore.encoders import Bert
+from vlscore.encoders import Bert, Tokens
 from vlscore.encoders.blocks.convolutional import ResNet50, feature_maps
+
+
+def tokens_of(ids, mask):
+    return Tokens(ids, mask, mask.sum(1))
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one segment", "two segments"])
@@ -40,8 +44,8 @@ def test_every_layer_is_that_of_transformers_(berts, padded, half):
         mask[1, 20:] = mask[2, 3:] = 0
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half):
         expected = theirs(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-        found = tuple(ours.states(ids, mask))
-        last = ours(ids, mask)
+        found = tuple(ours.states(tokens_of(ids, mask)))
+        last = ours(tokens_of(ids, mask))
     assert len(found) == 4
     assert all(map(torch.equal, found, expected.hidden_states))
     assert torch.equal(last, expected.last_hidden_state)
@@ -54,16 +58,17 @@ def test_positions_can_be_given(berts):
     ids, mask = torch.arange(14).reshape(2, 7), torch.ones(2, 7, dtype=torch.long)
     nowhere = torch.zeros_like(ids)
     expected = theirs(input_ids=ids, attention_mask=mask, position_ids=nowhere).last_hidden_state
-    assert torch.equal(ours(ids, mask, nowhere), expected)
-    assert not torch.equal(ours(ids, mask), expected)
+    assert torch.equal(ours(tokens_of(ids, mask), nowhere), expected)
+    assert not torch.equal(ours(tokens_of(ids, mask)), expected)
 
 
 def test_bert_has_dropout_in_training_and_begins_as_the_library_does(berts):
     _, ours = berts
-    ids, mask = torch.arange(14).reshape(2, 7), torch.ones(2, 7, dtype=torch.long)
+    ids = torch.arange(14).reshape(2, 7)
+    tokens = tokens_of(ids, torch.ones_like(ids))
     ours.train()
     try:
-        assert not torch.equal(ours(ids, mask), ours(ids, mask))
+        assert not torch.equal(ours(tokens), ours(tokens))
     finally:
         ours.eval()
     fresh = Bert(90, hidden=128, layers=1, heads=2, inner=192)

@@ -10,7 +10,7 @@ from transformers import BertConfig, BertModel
 from tests.encoders.random_encoders import random_encoder, word_pieces
 from vlscore.encoders import ImageFeatures, JointEncoder, Tokens, WordPieceTokenizer
 from vlscore.encoders.base import ReportFeatures
-from vlscore.encoders.blocks.bert import all_layers, attention_of_first
+from vlscore.encoders.blocks.bert import attention_of_first
 
 REPORTS = ["No effusion", "The heart is mildly enlarged", "Lungs clear"]
 WORDS = [3, 6, 3]
@@ -154,7 +154,7 @@ def test_what_the_first_token_attends_to_is_the_models_own_attention() -> None:
     encoder = random_encoder("mgca-resnet50", tokenizer())
     tokens, bert = encoder.tokenize(REPORTS), encoder.text_encoder.model
     with torch.inference_mode():
-        found = attention_of_first(bert, all_layers(bert, tokens)[-2], tokens.mask)
+        found = attention_of_first(bert, tuple(bert.states(tokens))[-2], tokens.mask)
         config = BertConfig(
             vocab_size=len(bert.embeddings.word_embeddings.weight),
             num_hidden_layers=len(bert.encoder.layer),

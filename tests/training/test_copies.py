@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vlscore.data import sample_studies
-from vlscore.encoders.blocks.word_tokenizers import pretokenize
+from vlscore.encoders import vocabulary_of
 from vlscore.findings import extract
 from vlscore.training.copies import SIGNIFICANT, ReportCopies, find_copies
 from vlscore.training.equal_sentences import content_of, differences
@@ -102,7 +102,7 @@ def test_a_kind_that_is_left_out_is_in_no_copy(without):
 
 
 def test_every_word_of_a_copy_is_known(copies):
-    known = {word for text in (*REPORTS, *copies.words()) for word in pretokenize(text)}
+    known = set(vocabulary_of([*REPORTS, *copies.words()]))
     for _, drawn in draws(copies, 1):
         for copy in drawn:
-            assert known.issuperset(pretokenize(copy.text))
+            assert known.issuperset(vocabulary_of([copy.text]))

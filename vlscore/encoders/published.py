@@ -7,7 +7,6 @@
 import contextlib
 import fnmatch
 import re
-from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -144,13 +143,13 @@ class Part:
 class PublishedEncoder(JointEncoder):
     """An encoder whose modules have the names of its authors' checkpoint.
 
-    A subclass builds its modules in `__init__`, without weights, and says in `make_pipeline` how
-    images are preprocessed. Its card, which lists the files
+    A subclass builds its modules in `__init__`, without weights. Its card, which lists the files
     that its authors publish, is in weights/cards, under `name`.
 
     Attributes:
         name: the name that `load_encoder` takes.
         variant: the variant of that name, or None.
+        pipeline: the preprocessing of images, unless `make_pipeline` says it.
         parts: the module that each file fills, in the order of the files.
         prefix: prefix of every name in the authors' container.
         vocabulary_size: number of word pieces.
@@ -159,6 +158,7 @@ class PublishedEncoder(JointEncoder):
     """
 
     name: ClassVar[str]
+    pipeline: ClassVar[type[ImagePipeline]]
     parts: ClassVar[tuple[Part, ...]] = (Part(),)
     prefix: ClassVar[str] = ""
     vocabulary_size: ClassVar[int] = 28996
@@ -178,9 +178,9 @@ class PublishedEncoder(JointEncoder):
             self.card = card_of(self.name, variant)
         self.image_pipeline = self.make_pipeline()
 
-    @abstractmethod
     def make_pipeline(self) -> ImagePipeline:
         """Make the preprocessing of images, from `card` and `variant` alone."""
+        return self.pipeline()
 
     @staticmethod
     def clean(report: str) -> str:

@@ -52,26 +52,21 @@ class Bert(nn.Module):
             if isinstance(module, nn.Linear):
                 nn.init.zeros_(module.bias)
 
-    def forward(self, ids: Tensor, mask: Tensor, positions: Tensor | None = None) -> Tensor:
-        """Return the last layer's states (n, L, hidden); the arguments are those of `states`."""
-        for state in self.states(ids, mask, positions):
+    def forward(self, tokens: Tokens, positions: Tensor | None = None) -> Tensor:
+        """Return the last layer's state at each token, (n, L, hidden) float32."""
+        for state in self.states(tokens, positions):
             last = state
-        return last
+        return last.float()
 
-    def states(
-        self, ids: Tensor, mask: Tensor, positions: Tensor | None = None
-    ) -> Iterator[Tensor]:
+    def states(self, tokens: Tokens, positions: Tensor | None = None) -> Iterator[Tensor]:
         """Return (n, L, hidden) of the embeddings, then of each layer.
 
-        Args:
-            ids: (n, L), the word pieces.
-            mask: (n, L), not 0 at tokens, 0 at padding.
-            positions: (n, L), position of each token; default: in their order.
+        Args: positions: (n, L), position of each token; default: in their order.
         """
         attended = None
-        if not bool(mask.all()):
-            attended = mask.bool()[:, None, None, :].expand(-1, -1, ids.shape[1], -1)
-        state = self.embeddings(ids, positions)
+        if not bool(tokens.mask.all()):
+            attended = tokens.mask.bool()[:, None, None].expand(-1, -1, tokens.mask.shape[1], -1)
+        state = self.embeddings(tokens.ids, positions)
         yield state
         for layer in self.encoder.layer:  # type: ignore[union-attr]
             state = layer(state, attended)
@@ -149,25 +144,6 @@ class _ResidualOutput(nn.Module):
 
 CLINICAL_BERT_VOCABULARY = 28996
 CXR_BERT_VOCABULARY = 30522
-
-
-def last_layer(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> Tensor:
-    """Return the last layer's state at each token, (n, L, hidden) float32.
-
-    Args:
-        positions: (n, L), position of each token; default: in their order.
-    """
-    found: Tensor = bert(tokens.ids, tokens.mask, positions).float()
-    return found
-
-
-def all_layers(bert: Bert, tokens: Tokens, positions: Tensor | None = None) -> tuple[Tensor, ...]:
-    """Return (n, L, hidden) for the embedding layer and for each transformer layer after it.
-
-    Args:
-        positions: as of `last_layer`.
-    """
-    return tuple(bert.states(tokens.ids, tokens.mask, positions))
 
 
 @torch.no_grad()

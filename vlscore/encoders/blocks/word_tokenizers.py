@@ -89,18 +89,13 @@ class WordTokenizer:
         return replace(tokens, full_lengths=full_lengths)
 
 
-def pretokenize(report: str) -> list[str]:
-    """Split a report into words and sentence ends, from which a vocabulary is made."""
-    return _WORD.findall(report.lower())
-
-
 def vocabulary_of(reports: Sequence[str]) -> list[str]:
     """Return the words of these reports, sorted.
 
     >>> vocabulary_of(["No effusion. No edema!", "[UNK] effusion"])
     ['edema', 'effusion', 'no']
     """
-    tokens = {token for report in reports for token in pretokenize(report)}
+    tokens = {token for report in reports for token in _WORD.findall(report.lower())}
     return sorted(tokens - STOPS - {"[unk]"})
 
 
@@ -178,7 +173,7 @@ def _read(sentence: str, lexicon: Path | None) -> tuple[tuple[str, ...], ...]:
     findings = extract(sentence, known).findings
     if findings:
         return tuple(dict.fromkeys(_tokens_of(finding, known) for finding in findings))
-    return (tuple(token for token in pretokenize(sentence) if token not in STOPS),)
+    return (tuple(token for token in _WORD.findall(sentence.lower()) if token not in STOPS),)
 
 
 #: Tokens of changes in the vocabularies of bundled encoders, where they are not the change's name.

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vlscore.encoders.base import ImageFeatures, Tokens
-from vlscore.encoders.blocks.bert import CXR_BERT_VOCABULARY, Bert, last_layer
+from vlscore.encoders.blocks.bert import CXR_BERT_VOCABULARY, Bert
 from vlscore.encoders.blocks.convolutional import POOLED_WIDTH, ResNet50, as_places, feature_maps
 from vlscore.encoders.blocks.pixels import (
     Grey,
@@ -257,7 +257,7 @@ class BiovilReportTower(nn.Module):
         self.cls_projection_head = ReportHead()
 
     def forward(self, tokens: Tokens) -> Tensor:
-        found: Tensor = self.cls_projection_head(last_layer(self.bert, tokens)[:, 0])
+        found: Tensor = self.cls_projection_head(self.bert(tokens)[:, 0])
         return found
 
 

@@ -15,7 +15,6 @@ from torch.nn import functional
 from vlscore.encoders.base import Tokens
 from vlscore.encoders.blocks.pixels import Grey, Uint8Pipeline, read_with_opencv, too_elongated
 from vlscore.encoders.blocks.tokenizers import CONTEXT, ClipTokenizer, whole_context
-from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.published import Part, PublishedEncoder
 
 DIM = 512
@@ -62,6 +61,7 @@ class ChexzeroEncoder(PublishedEncoder):
     """CLIP ViT-B/32 trained on MIMIC-CXR, 512 dimensions, unit length."""
 
     name = "chexzero"
+    pipeline = CanvasPipeline
     takes_tokenizer = False
     parts = (Part("clip"),)
 
@@ -75,9 +75,6 @@ class ChexzeroEncoder(PublishedEncoder):
             text_cfg=open_clip.CLIPTextCfg(context_length=CONTEXT, width=512, heads=8, layers=12),
             quick_gelu=True,
         )
-
-    def make_pipeline(self) -> ImagePipeline:
-        return CanvasPipeline()
 
     @classmethod
     def read_tokenizer(cls, named: str | Path | None, checkpoint: Path) -> ClipTokenizer:

@@ -12,7 +12,6 @@ from vlscore.encoders.base import Tokens
 from vlscore.encoders.blocks.bert import (
     CLINICAL_BERT_VOCABULARY,
     Bert,
-    last_layer,
     mean_over_tokens,
 )
 from vlscore.encoders.blocks.convolutional import POOLED_WIDTH, ResNet50
@@ -26,7 +25,6 @@ from vlscore.encoders.blocks.pixels import (
     to_unit_range,
 )
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
-from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.published import Part, PublishedEncoder
 
 DIM = 512
@@ -54,6 +52,7 @@ class ConvirtEncoder(PublishedEncoder):
     """ResNet-50 and Bio_ClinicalBERT (mean over tokens), 512 dimensions, not normalised."""
 
     name = "convirt"
+    pipeline = StretchPipeline
     parts = (Part(unused=("bert_model.pooler.*",)),)
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
@@ -65,9 +64,6 @@ class ConvirtEncoder(PublishedEncoder):
         self.res_l1 = nn.Linear(POOLED_WIDTH, POOLED_WIDTH)
         self.res_l2 = nn.Linear(POOLED_WIDTH, DIM)
 
-    def make_pipeline(self) -> ImagePipeline:
-        return StretchPipeline()
-
     @staticmethod
     def clean(report: str) -> str:
         return report.replace("\n", "")
@@ -78,6 +74,6 @@ class ConvirtEncoder(PublishedEncoder):
         return found
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
-        pooled = mean_over_tokens(last_layer(self.bert_model, tokens), tokens.mask)
+        pooled = mean_over_tokens(self.bert_model(tokens), tokens.mask)
         found: Tensor = self.bert_l2(functional.relu(self.bert_l1(pooled)))
         return found

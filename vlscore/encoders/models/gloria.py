@@ -11,7 +11,6 @@ from vlscore.encoders.base import ImageFeatures, ReportFeatures, Tokens
 from vlscore.encoders.blocks.bert import (
     CLINICAL_BERT_VOCABULARY,
     Bert,
-    all_layers,
     sum_over_tokens,
 )
 from vlscore.encoders.blocks.convolutional import (
@@ -25,7 +24,6 @@ from vlscore.encoders.blocks.convolutional import (
 )
 from vlscore.encoders.blocks.pixels import PadCropPipeline
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
-from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.published import Part, PublishedEncoder
 
 DIM = 768
@@ -47,7 +45,7 @@ class LastFourLayers(nn.Module):
 
     def last_layers(self, tokens: Tokens) -> tuple[Tensor, ...]:
         """Return (n, L, 768) for each of the last four layers."""
-        return all_layers(self.model, tokens)[-_LAYERS:]
+        return tuple(self.model.states(tokens))[-_LAYERS:]
 
     def forward(self, tokens: Tokens) -> Tensor:
         """Embed reports -> (n, 768) float32."""
@@ -120,14 +118,12 @@ def words_of(states: Tensor, tokens: Tokens, continues_word: Tensor) -> tuple[Te
 class GloriaFamily(PublishedEncoder):
     """Report tower of GLoRIA and LIMITR, which differ in their image towers and their cleaning."""
 
+    pipeline = PadCropPipeline
     pads_to_longest = True
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
         self.text_encoder = LastFourLayers()
-
-    def make_pipeline(self) -> ImagePipeline:
-        return PadCropPipeline()
 
     def embed_reports(self, tokens: Tokens) -> Tensor:
         found: Tensor = self.text_encoder(tokens)

@@ -4,7 +4,6 @@ Swin-T (Liu et al. 2021) is timm's model, filled with the tensors of a transform
 """
 
 import re
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -18,13 +17,11 @@ from vlscore.encoders.base import Tokens
 from vlscore.encoders.blocks.bert import (
     CLINICAL_BERT_VOCABULARY,
     Bert,
-    all_layers,
     mean_over_tokens,
 )
 from vlscore.encoders.blocks.convolutional import POOLED_WIDTH, ResNet50
-from vlscore.encoders.blocks.pixels import Grey, Uint8Pipeline, check_square, read_with_pillow
+from vlscore.encoders.blocks.pixels import Grey, Uint8Pipeline, check_square, read_grey_with_pillow
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
-from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.published import Part, PublishedEncoder
 
 _RENAMED = (
@@ -86,9 +83,7 @@ class SquareCanvasPipeline(Uint8Pipeline):
     One channel; an image smaller than 224 pixels gets a border and is not enlarged.
     """
 
-    @staticmethod
-    def read_as_authors(path: Path) -> Grey:
-        return np.asarray(read_with_pillow(path).convert("L"))
+    read_as_authors = staticmethod(read_grey_with_pillow)
 
     def uint8_pixels(self, picture: Grey, name: str) -> Grey:
         height, width = picture.shape
@@ -142,7 +137,7 @@ class MedclipReportTower(nn.Module):
         self.projection_head = nn.Linear(_BERT_WIDTH, DIM, bias=False)
 
     def forward(self, tokens: Tokens) -> Tensor:
-        layers = all_layers(self.model, tokens)
+        layers = tuple(self.model.states(tokens))
         means = [mean_over_tokens(layers[number], tokens.mask) for number in (1, 2, -1)]
         found: Tensor = self.projection_head(torch.stack(means).mean(dim=0))
         return found
@@ -152,15 +147,13 @@ class _MedclipFamily(PublishedEncoder):
     """Both towers, 512 dimensions, unit length."""
 
     parts = (Part(unused=("text_model.model.pooler.*", "logit_scale")),)
+    pipeline = SquareCanvasPipeline
     image_tower: ClassVar[type[nn.Module]]
 
     def __init__(self, tokenizer: WordPieceTokenizer, variant: str | None = None) -> None:
         super().__init__(tokenizer, variant)
         self.vision_model = self.image_tower()
         self.text_model = MedclipReportTower()
-
-    def make_pipeline(self) -> ImagePipeline:
-        return SquareCanvasPipeline()
 
     def embed_images(self, pixels: Tensor) -> Tensor:
         return functional.normalize(self.vision_model(pixels.expand(-1, 3, -1, -1)).float(), dim=-1)

@@ -13,9 +13,7 @@ from vlscore.encoders.base import ImageFeatures, ReportFeatures, Tokens
 from vlscore.encoders.blocks.bert import (
     CLINICAL_BERT_VOCABULARY,
     Bert,
-    all_layers,
     attention_of_first,
-    last_layer,
 )
 from vlscore.encoders.blocks.convolutional import (
     PATCH_WIDTH,
@@ -28,7 +26,6 @@ from vlscore.encoders.blocks.convolutional import (
 )
 from vlscore.encoders.blocks.pixels import PadCropPipeline
 from vlscore.encoders.blocks.tokenizers import WordPieceTokenizer
-from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.models.gloria import words_of
 from vlscore.encoders.published import Part, PublishedEncoder
 
@@ -166,12 +163,9 @@ class MgcaReportTower(nn.Module):
         self.local_embed = LocalHead(_BERT_WIDTH)
 
     def forward(self, tokens: Tokens) -> Tensor:
-        found: Tensor = self.global_embed(self.bert_states(tokens)[:, 0])
+        states = self.model(tokens, positions=torch.zeros_like(tokens.ids))
+        found: Tensor = self.global_embed(states[:, 0])
         return found
-
-    def bert_states(self, tokens: Tokens) -> Tensor:
-        """Return the last layer's state at each token, (n, L, 768)."""
-        return last_layer(self.model, tokens, positions=torch.zeros_like(tokens.ids))
 
     def features(self, tokens: Tokens, tokenizer: WordPieceTokenizer) -> ReportFeatures:
         """Return (n, 128) before it is scaled, (n, W, 128) of words, and the attention of [CLS].
@@ -179,7 +173,7 @@ class MgcaReportTower(nn.Module):
         A word is the sum of its pieces, projected; [SEP] is a word, [CLS] is none.
         """
         places = torch.zeros_like(tokens.ids)
-        *_, before, last = all_layers(self.model, tokens, positions=places)
+        *_, before, last = self.model.states(tokens, positions=places)
         states = last.float()
         vectors = self.global_embed(states[:, 0])
         if self.local_embed is None:
@@ -209,6 +203,7 @@ class _MgcaFamily(PublishedEncoder):
             )
         ),
     )
+    pipeline = PadCropPipeline
     clean = staticmethod(clean_mgca)
     pads_to_longest = True
     local_heads = ("img_encoder.local_embed", "text_encoder.local_embed")
@@ -219,9 +214,6 @@ class _MgcaFamily(PublishedEncoder):
         super().__init__(tokenizer, variant)
         self.img_encoder = self.image_tower()
         self.text_encoder = MgcaReportTower()
-
-    def make_pipeline(self) -> ImagePipeline:
-        return PadCropPipeline()
 
     @classmethod
     def complete(cls, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -253,22 +253,26 @@ def _architecture(name: str) -> dict[str, Any]:
 def _find_on_hub(hub_id: str) -> _ModelFiles:
     if not is_hub_id(hub_id):
         raise UnknownName(f"{hub_id!r} is no hub repository (ORG/NAME) and no folder")
-    problem: WeightsNotFound | None = None
-    for name in CHECKPOINT_NAMES:
-        try:
-            config = read_config(download(hub_id, CONFIG_NAME))
-            checkpoint = download(hub_id, name)
-        except WeightsNotFound as error:
-            problem = error
-            continue
-        # The user named the hub, so the tokenizer may come from there, too.
-        if download_vocabulary(hub_id) is None:
-            _fetch_tokenizer(config["model_cfg"]["text_cfg"])
-        return _ModelFiles(_HUB + hub_id, config, checkpoint)
-    raise WeightsNotFound(
-        f"{problem}; or download {CONFIG_NAME} and {' or '.join(CHECKPOINT_NAMES)} and give their "
-        "folder as weights="
-    )
+    try:
+        config = read_config(download(hub_id, CONFIG_NAME))
+        checkpoint = _first_downloaded(hub_id, CHECKPOINT_NAMES)
+    except WeightsNotFound as error:
+        raise WeightsNotFound(
+            f"{error}; or download {CONFIG_NAME} and {' or '.join(CHECKPOINT_NAMES)} and give "
+            "their folder as weights="
+        ) from None
+    # The user named the hub, so the tokenizer may come from there, too.
+    if download_vocabulary(hub_id) is None:
+        _fetch_tokenizer(config["model_cfg"]["text_cfg"])
+    return _ModelFiles(_HUB + hub_id, config, checkpoint)
+
+
+def _first_downloaded(hub_id: str, names: Sequence[str]) -> Path:
+    """Return the first of these files that the hub has. Raises: WeightsNotFound for the last."""
+    for name in names[:-1]:
+        with contextlib.suppress(WeightsNotFound):
+            return download(hub_id, name)
+    return download(hub_id, names[-1])
 
 
 def _fetch_tokenizer(settings: dict[str, Any]) -> None:
@@ -285,23 +289,16 @@ def _downloaded(variant: str, pretrained: dict[str, Any]) -> Path:
     open_clip's own download repeats its attempts for a minute where there is no network.
     """
     hub_id, _, name = (pretrained.get("hf_hub") or "").rpartition("/")
-    problem: Exception | None = None
-    if hub_id:
-        names = [str(Path(name).with_suffix(".safetensors")), name] if name else CHECKPOINT_NAMES
-        for each in names:
-            try:
-                return download(hub_id, each)
-            except WeightsNotFound as error:
-                problem = error
-    else:
-        try:
-            return Path(open_clip.download_pretrained(pretrained))
-        except Exception as error:  # network libraries raise many unrelated types
-            problem = error
-    raise WeightsNotFound(
-        f"openclip:{variant} could not be downloaded ({problem}); or give its checkpoint with "
-        "weights=PATH"
-    )
+    names = [str(Path(name).with_suffix(".safetensors")), name] if name else CHECKPOINT_NAMES
+    try:
+        if hub_id:
+            return _first_downloaded(hub_id, names)
+        return Path(open_clip.download_pretrained(pretrained))
+    except Exception as error:  # network libraries raise many unrelated types
+        raise WeightsNotFound(
+            f"openclip:{variant} could not be downloaded ({error}); or give its checkpoint with "
+            "weights=PATH"
+        ) from None
 
 
 def _find_pretrained(variant: str) -> _ModelFiles:

@@ -121,19 +121,20 @@ class SmallSettings:
     pixels: str = "padded"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.style, str) or self.style not in STYLES:
-            raise InvalidSetting(f"style is one of {', '.join(STYLES)}, not {self.style!r}")
+        known: dict[str, Mapping[str, Any]] = {
+            "style": STYLES,
+            "trunk": TRUNKS,
+            "reading": READINGS,
+            "pixels": PIXELS,
+        }
+        for name, words in known.items():
+            if not isinstance(word := getattr(self, name), str) or word not in words:
+                raise InvalidSetting(f"{name} is one of {', '.join(words)}, not {word!r}")
         sizes = (self.side, self.dim, self.local_dim, self.width, *self.channels)
         if len(self.channels) != 3 or not all(
             type(size) is int and 0 < size <= _LARGEST for size in sizes
         ):
             raise InvalidSetting(f"sizes are whole numbers from 1 to {_LARGEST}, not {sizes}")
-        if self.trunk not in TRUNKS:
-            raise InvalidSetting(f"trunk is one of {', '.join(TRUNKS)}, not {self.trunk!r}")
-        if self.reading not in READINGS:
-            raise InvalidSetting(f"reading is one of {', '.join(READINGS)}, not {self.reading!r}")
-        if self.pixels not in PIXELS:
-            raise InvalidSetting(f"pixels is one of {', '.join(PIXELS)}, not {self.pixels!r}")
         least = 2 * TRUNKS[self.trunk]
         if self.side % least or self.width % 4:
             raise InvalidSetting(

@@ -122,7 +122,7 @@ class CheXbert:
         with inference(self._device, "fp32"):
             for rows in groups_of_like_length(tokens.lengths.tolist(), self._tokens):
                 part = tokens.take(rows).to(self._device)
-                found[rows] = self._bert(part.ids, part.mask)[:, 0].float().cpu()
+                found[rows] = self._bert(part)[:, 0].cpu()
             heads = [head(found.to(self._device)).cpu() for head in self._heads]
         return heads, found, tokens.truncated
 

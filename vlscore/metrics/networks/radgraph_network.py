@@ -225,7 +225,7 @@ class RadGraph:
         states: list[Tensor] = [torch.empty(0)] * len(ids)
         for rows in groups_of_like_length(tokens.lengths.tolist(), self._tokens):
             part = tokens.take(rows).to(self._device)
-            for row, state in zip(rows, self._model.bert(part.ids, part.mask), strict=True):
+            for row, state in zip(rows, self._model.bert(part), strict=True):
                 states[row] = state[1 : len(ids[row]) - 1]
         return states
 
