@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas
 from machine import describe_machine, publish
 
 from vlscore.data import KINDS, sample_scene
@@ -31,7 +32,7 @@ from vlscore.evaluation.audit.audit_settings import (
     ORIGINAL,
     OTHER,
 )
-from vlscore.evaluation.audit.grounding import AuditedFilm, difference, effects_of, share
+from vlscore.evaluation.audit.grounding import difference, effects_of, share
 from vlscore.stats import Interval, TextTable
 
 STUDIES, LIBRARY, REGIONS = 100, 500, 3
@@ -100,7 +101,7 @@ def _likeness(one: Shown, other: Shown) -> float:
     return kinds + len(pairs[0] & pairs[1]) / max(len(pairs[0] | pairs[1]), 1)
 
 
-def audited(scenes: Sequence[Shown], state: Generator, seed: int) -> list[AuditedFilm]:
+def audited(scenes: Sequence[Shown], state: Generator, seed: int) -> pandas.DataFrame:
     """Return what a generator states about all altered films of some scenes."""
     films = []
     for study, scene in enumerate(scenes):
@@ -117,15 +118,16 @@ def audited(scenes: Sequence[Shown], state: Generator, seed: int) -> list[Audite
         for kind in list(first)[:REGIONS]:
             hidden = {name: sides for name, sides in scene.items() if name != kind}
             shown += [(HIDDEN, kind, hidden), (ELSEWHERE, kind, scene)]
-        films.append(AuditedFilm(str(study), ORIGINAL, None, first))
+        films.append((str(study), ORIGINAL, None, (), first))
         films += [
-            AuditedFilm(str(study), alteration, finding, state(study, film, number))
+            (str(study), alteration, finding, (), state(study, film, number))
             for number, (alteration, finding, film) in enumerate(shown, start=1)
         ]
-    return films
+    names = ["study", "alteration", "finding", "sides", "stated"]
+    return pandas.DataFrame(films, columns=names, dtype=object)
 
 
-def shares_of(films: Sequence[AuditedFilm]) -> dict[str, Interval]:
+def shares_of(films: pandas.DataFrame) -> dict[str, Interval]:
     """Return the shares that the audit prints of all findings."""
     effects = effects_of(films)
     return {

@@ -22,7 +22,7 @@ from vlscore.evaluation.audit.audit_settings import (
     ORIGINAL,
     OTHER,
 )
-from vlscore.evaluation.audit.grounding import effects_of, findings_frame, verdict_of, whole
+from vlscore.evaluation.audit.grounding import findings_frame, verdict_of, whole
 from vlscore.pages import report
 from vlscore.stats import Interval
 
@@ -454,4 +454,5 @@ def test_the_share_of_equal_first_reports_is_of_all_studies(studies):
     texts[-1] = texts[-2]
     expected = (2 if studies == 4 else studies // 4 + 2) / studies
     nothing = Interval(np.nan, np.nan, np.nan)
-    assert whole(effects_of([]), texts, nothing)["same_text"] == expected
+    effects = {name: [] for name in ("side", "blank", "steadiness")}
+    assert whole(effects, texts, nothing)["same_text"] == expected

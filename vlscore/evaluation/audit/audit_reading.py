@@ -1,10 +1,10 @@
 """What a generator's reports of altered films say of it: tables, verdict, figure."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,6 @@ from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.audit.altered_films import FILMS, KEY
 from vlscore.evaluation.audit.audit_settings import FORMATS, ORIGINAL
 from vlscore.evaluation.audit.grounding import (
-    AuditedFilm,
-    Stated,
     effects_of,
     findings_frame,
     sentence_of,
@@ -38,6 +36,9 @@ from vlscore.stats import (
     interval_in,
     text_table,
 )
+
+if TYPE_CHECKING:
+    import pandas
 
 _GROUNDING = (
     "grounding: share of the findings in the first report that go when their region is covered, "
@@ -103,33 +104,24 @@ def audit_read(
     }
 
     def compute(place: Path) -> Content:
+        import pandas
+
         films = _read_key(run)
         read = cache(stated)
         failures: list[Failure] = []
         notes: list[str] = []
         by_finding: list[dict[str, Any]] = []
         generators: list[dict[str, Any]] = []
-        rows: list[dict[str, Any]] = []
+        rows = []
         for name, table in tables.items():
-            texts = _reports_of(table, films, name, failures, notes)
-            audited = [
-                AuditedFilm(
-                    film["study"],
-                    film["alteration"],
-                    film["finding"],
-                    read(texts[id]),
-                    frozenset(film["sides"]),
-                )
-                for id, film in films.items()
-                if id in texts
-            ]
-            effects = effects_of(audited)
+            texts = _reports_of(table, dict.fromkeys(films["id"]), name, failures, notes)
+            own = films.assign(generator=name, report=[texts.get(id) for id in films["id"]])
+            written = own[own["report"].notna()]
+            written = written.assign(stated=[read(text) for text in written["report"]])
+            first = written[written["alteration"] == ORIGINAL]
+            originals = first["report"].tolist()
+            effects = effects_of(written)
             records = findings_frame(effects)
-            originals = [
-                texts[id]
-                for id, film in films.items()
-                if id in texts and film["alteration"] == ORIGINAL
-            ]
             by_finding += [
                 {"generator": name, **record, "verdict": verdict_of(record)} for record in records
             ]
@@ -141,44 +133,35 @@ def audit_read(
                     "verdict": sentence_of(name, records),
                 }
             )
-            rows += _rows_of(name, films, texts, read)
+            rows.append(own[_FILM].join(_changes(written, first)))
         frames = {"findings": frame(by_finding), "generators": frame(generators)}
         return Content(
             frames,
-            {"reports.parquet": frame(rows)},
+            {"reports.parquet": pandas.concat(rows, ignore_index=True).infer_objects()},
             failures,
             notes=[*(each["verdict"] for each in generators), *notes],
             facts={
                 "audit": str(Path(folder).resolve()),
                 "films": len(films),
-                "studies": len({film["study"] for film in films.values()}),
+                "studies": films["study"].nunique(),
             },
         )
 
     return Result.make(out, key, compute, figure=figure, overwrite=overwrite)
 
 
-def _rows_of(
-    name: str, films: Mapping[str, Any], texts: Mapping[str, str], read: Callable[[str], Stated]
-) -> list[dict[str, Any]]:
-    """Return one row a film, with the findings that go from the first report, and new ones."""
-    first = {
-        film["study"]: read(texts[id])
-        for id, film in films.items()
-        if film["alteration"] == ORIGINAL and id in texts
-    }
-    rows = []
-    for id, film in films.items():
-        facts = {n: film[n] for n in ("study", "alteration", "finding", "image")}
-        row = {"generator": name, "id": id, **facts, "report": texts.get(id)}
-        changes: dict[str, Any] = dict.fromkeys(("gone", "new", "findings_gone", "findings_new"))
-        if id in texts and film["study"] in first:
-            own, other = read(texts[id]).keys(), first[film["study"]].keys()
-            for change, found in (("gone", other - own), ("new", own - other)):
-                names = sorted(each.replace("_", " ") for each in found)
-                changes |= {change: len(names), f"findings_{change}": ", ".join(names)}
-        rows.append({**row, **changes})
-    return rows
+def _changes(written: "pandas.DataFrame", first: "pandas.DataFrame") -> "pandas.DataFrame":
+    """Return for each report the findings that go from the study's first one, and the new ones."""
+    import pandas
+
+    before = dict(zip(first["study"], first["stated"], strict=True))
+    known = written[written["study"].isin(before)]
+    changes = []
+    for study, found in zip(known["study"], known["stated"], strict=True):
+        gone, new = before[study].keys() - found.keys(), found.keys() - before[study].keys()
+        texts = (", ".join(sorted(n.replace("_", " ") for n in names)) for names in (gone, new))
+        changes.append((len(gone), len(new), *texts))
+    return pandas.DataFrame(changes, index=known.index, columns=_CHANGES)
 
 
 def _films_of(folder: str | Path) -> FinishedRun:
@@ -189,27 +172,31 @@ def _films_of(folder: str | Path) -> FinishedRun:
     return run
 
 
-def _read_key(run: FinishedRun) -> dict[str, dict[str, Any]]:
+def _read_key(run: FinishedRun) -> "pandas.DataFrame":
+    """Return the rows of key.jsonl, with the path of each film as its image."""
+    import pandas
+
     path = run.file(KEY)
     with reading_result(path):
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        names = ("study", "alteration", "finding", "sides")
         suffix = FORMATS[run.key["settings"]["format"]]
         place = run.folder.resolve() / FILMS
-        return {
-            row["id"]: {n: row[n] for n in names} | {"image": f"{place / row['id']}.{suffix}"}
-            for row in rows
-        }
+        names = ["id", "study", "alteration", "finding", "sides"]
+        found = pandas.DataFrame(rows, dtype=object)[names]
+        return found.assign(image=[f"{place / id}.{suffix}" for id in found["id"]])
 
 
 def _reports_of(
     table: StudyTable,
-    films: Mapping[str, Any],
+    films: Collection[str],
     name: str,
     failures: list[Failure],
     notes: list[str],
 ) -> dict[str, str]:
-    """Return id of a film -> the report of it; an empty report states nothing."""
+    """Return id of a film -> the report of it; an empty report states nothing.
+
+    Args: films: ids.
+    """
     found: dict[str, str] = {}
     unknown = 0
     for row in as_table(table, {"candidate"}):
@@ -240,6 +227,9 @@ def _echo(originals: Sequence[str], seed: int) -> Interval:
     return bootstrap_mean(known) if len(known) else UNDEFINED
 
 
+# Columns of reports.parquet.
+_FILM = ["generator", "id", "study", "alteration", "finding", "image", "report"]
+_CHANGES = ["gone", "new", "findings_gone", "findings_new"]
 # What the row of a generator has of all its findings together.
 _OF_ALL = ("n_region", "grounding_region", "n_film", "grounding_film")
 _COLUMNS = {

@@ -17,8 +17,7 @@ not.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +32,9 @@ from vlscore.evaluation.audit.audit_settings import (
 )
 from vlscore.findings import extract
 from vlscore.stats import UNDEFINED, Interval, benjamini_hochberg, paired_p_value
+
+if TYPE_CHECKING:
+    import pandas
 
 #: Observation -> the sides on which a report states it.
 Stated = Mapping[str, frozenset[str]]
@@ -55,24 +57,6 @@ def stated(report: str) -> dict[str, frozenset[str]]:
     for each in extract(report).present:
         found[each.observation] = found.get(each.observation, frozenset()) | frozenset(each.sides)
     return found
-
-
-@dataclass(frozen=True)
-class AuditedFilm:
-    """One film and what a generator wrote about it.
-
-    Attributes:
-        study, alteration, finding: as in key.jsonl.
-        stated: the findings that the generator's report states.
-        sides: sides on which the region of the finding lies; none where it is not known, or has
-            none.
-    """
-
-    study: str
-    alteration: str
-    finding: str | None
-    stated: Stated
-    sides: frozenset[str] = frozenset()
 
 
 def difference(pairs: Sequence[tuple[str, float, float]]) -> Interval:
@@ -99,40 +83,44 @@ def _mean_over_studies(values: Sequence[tuple[str, float]], *, is_signed: bool) 
     # Two studies more, of the usual number of findings, that show no effect on the whole.
     usual = counts.mean()
     extra = [(0.5, usual), (0.5, -usual), (1.0, 0.0)] if is_signed else [(1.0, usual), (1.0, 0.0)]
-    weights = np.concatenate([np.ones(len(sums)), [weight for weight, _ in extra]])
-    all_sums = np.concatenate([sums, [value for _, value in extra]])
-    all_counts = np.concatenate([counts, [usual] * len(extra)])
-    middle = (weights * all_sums).sum() / (weights * all_counts).sum()
-    spread = (weights * (all_sums - middle * all_counts) ** 2).sum()
-    width = _Z * float(np.sqrt(spread)) / float((weights * all_counts).sum())
+    more, further = np.transpose(extra)
+    weights = np.append(np.ones(len(sums)), more)
+    sums, counts = np.append(sums, further), np.append(counts, np.full(len(extra), usual))
+    middle = (weights * sums).sum() / (weights * counts).sum()
+    spread = (weights * (sums - middle * counts) ** 2).sum()
+    width = _Z * float(np.sqrt(spread)) / float((weights * counts).sum())
     least = -1.0 if is_signed else 0.0
     return Interval(estimate, max(float(middle) - width, least), min(float(middle) + width, 1.0))
 
 
-def effects_of(films: Sequence[AuditedFilm]) -> dict[str, Any]:
+def effects_of(films: "pandas.DataFrame") -> dict[str, Any]:
     """Return the rows from which all shares are computed, of one generator.
 
+    Args: films: with the study, alteration and finding of key.jsonl; the sides on which the region
+        of the finding lies, none where it is not known, or has none; and what the generator's
+        report states.
     Returns: "region", "film" (study, finding, gone, gone without cause), "side" (study, finding,
         followed, changed without cause), "blank" (study, findings), "steadiness" (study, share).
     """
     by_study: dict[str, dict[tuple[str, str | None], Stated]] = {}
     regions: dict[tuple[str, str | None], frozenset[str]] = {}
-    for film in films:
-        by_study.setdefault(film.study, {})[film.alteration, film.finding] = film.stated
-        if film.alteration == HIDDEN:
-            regions[film.study, film.finding] = film.sides
+    columns = (films[name] for name in ("study", "alteration", "finding", "sides", "stated"))
+    for study, alteration, finding, sides, found in zip(*columns, strict=True):
+        by_study.setdefault(study, {})[alteration, finding] = found
+        if alteration == HIDDEN:
+            regions[study, finding] = frozenset(sides)
     effects: dict[str, Any] = {n: [] for n in ("region", "film", "side", "blank", "steadiness")}
     for study, of in by_study.items():
         first = of.get((ORIGINAL, None))
-        if (found := of.get((BLANK, None))) is not None:
-            effects["blank"].append((study, tuple(found)))
+        if (invented := of.get((BLANK, None))) is not None:
+            effects["blank"].append((study, tuple(invented)))
         if first is None:
             continue
         calm = [of[kind, None] for kind in HARMLESS if (kind, None) in of]
         effects["steadiness"] += [(study, _likeness(first, each)) for each in calm]
         for name, sides in first.items():
             hidden, elsewhere = of.get((HIDDEN, name)), of.get((ELSEWHERE, name))
-            covered = regions.get((study, name), frozenset())
+            covered = regions.get((study, name))
             # A finding of the other side has not lost its region.
             is_own = not (sides and covered and sides.isdisjoint(covered))
             if hidden is not None and elsewhere is not None and is_own:
@@ -141,9 +129,8 @@ def effects_of(films: Sequence[AuditedFilm]) -> dict[str, Any]:
                 )
             other = of.get((OTHER, None))
             if other is not None and calm:
-                effects["film"].append(
-                    (study, name, float(name not in other), _share_gone(name, calm))
-                )
+                gone = sum(name not in each for each in calm) / len(calm)
+                effects["film"].append((study, name, float(name not in other), gone))
             turned = of.get((MIRRORED, None), {}).get(name)
             if sides in _OPPOSITE and turned in _OPPOSITE and calm:
                 still = [each[name] for each in calm if each.get(name) in _OPPOSITE]
@@ -151,10 +138,6 @@ def effects_of(films: Sequence[AuditedFilm]) -> dict[str, Any]:
                     changed = float(np.mean([each != sides for each in still]))
                     effects["side"].append((study, name, float(turned != sides), changed))
     return effects
-
-
-def _share_gone(name: str, reports: Sequence[Stated]) -> float:
-    return sum(name not in each for each in reports) / len(reports)
 
 
 def _likeness(one: Stated, other: Stated) -> float:
@@ -169,17 +152,12 @@ def findings_frame(effects: Mapping[str, Any]) -> list[dict[str, Any]]:
     findings and both ways.
     """
     names = {name for way in ("region", "film") for _, name, *_ in effects[way]}
-    invented = [name for _, found in effects["blank"] for name in found]
-    names |= set(invented)
+    names |= {name for _, found in effects["blank"] for name in found}
     records: list[dict[str, Any]] = []
     for name in (ALL, *sorted(names)):
         record: dict[str, Any] = {"finding": name}
         for way in ("region", "film"):
-            rows = [
-                (study, gone, calm)
-                for study, found, gone, calm in effects[way]
-                if name in (ALL, found)
-            ]
+            rows = [(study, *shares) for study, n, *shares in effects[way] if name in (ALL, n)]
             record |= {f"n_{way}": len(rows), f"grounding_{way}": difference(rows)}
             record[f"p_{way}"] = _p_value(rows)
         blanks = [
@@ -189,9 +167,8 @@ def findings_frame(effects: Mapping[str, Any]) -> list[dict[str, Any]]:
         record["invented"] = share(blanks)
         records.append(record)
     ways = [(record, way) for record in records[1:] for way in ("region", "film")]
-    for (record, way), p in zip(
-        ways, benjamini_hochberg([r[f"p_{w}"] for r, w in ways]) if ways else (), strict=True
-    ):
+    adjusted = benjamini_hochberg([r[f"p_{w}"] for r, w in ways]) if ways else ()
+    for (record, way), p in zip(ways, adjusted, strict=True):
         record[f"adjusted_p_{way}"] = float(p)
     for way in ("region", "film"):
         records[0][f"adjusted_p_{way}"] = records[0][f"p_{way}"]
@@ -200,13 +177,11 @@ def findings_frame(effects: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _p_value(rows: Sequence[tuple[str, float, float]]) -> float:
     """Return the p value over studies, whose findings are taken together."""
-    if not rows:
-        return float("nan")
     studies: dict[str, list[tuple[float, float]]] = {}
     for study, one, two in rows:
         studies.setdefault(study, []).append((one, two))
-    means = np.array([np.mean(each, axis=0) for each in studies.values()])
-    return paired_p_value(means[:, 0], means[:, 1])
+    means = [np.mean(each, axis=0) for each in studies.values()]
+    return paired_p_value(*np.transpose(means)) if means else float("nan")
 
 
 def whole(
