@@ -3,6 +3,7 @@
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 # Widest first column; a longer name has a line of its own.
@@ -20,14 +21,15 @@ _VALUES = {
 _NO_DEFAULT = (None, "", "False", "()")
 
 
+@dataclass(frozen=True)
 class HelpPage:
     """What prints the parts of `--help` for cyclopts.
 
-    Args: sentences: command -> its sentence, for the list of commands, none of which is imported.
+    Attributes:
+        sentences: command -> its sentence, for the list of commands, none of which is imported.
     """
 
-    def __init__(self, sentences: Mapping[str, str]) -> None:
-        self.sentences = sentences
+    sentences: Mapping[str, str]
 
     def render_usage(self, console: Any, options: Any, usage: Any) -> None:
         """Print the line of usage."""

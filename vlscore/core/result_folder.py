@@ -213,8 +213,13 @@ def output_folder(
         with writing(out):
             _complete(out)
         finished = None if overwrite else finished_run(out)
-        if finished is None and not overwrite:
-            _refuse_foreign_files(out, other_folders)
+        names = sorted(path.name for path in out.iterdir() if not path.name.startswith("."))
+        foreign = [name for name in names if name not in other_folders]
+        if finished is None and not overwrite and foreign:
+            raise InvalidSetting(
+                f"{out} holds {foreign[0]}, which no run of this command wrote. Choose a "
+                "new or empty folder, or give --overwrite to replace files of equal names"
+            )
         if finished is not None and finished.key != key:
             raise InvalidSetting(
                 f"{out} holds the results of another run, which differs: "
@@ -224,15 +229,6 @@ def output_folder(
         if finished is not None and not may_be_edited:
             finished.check()
         yield finished
-
-
-def _refuse_foreign_files(out: Path, other_folders: Collection[str]) -> None:
-    for path in sorted(out.iterdir()):
-        if not path.name.startswith(".") and path.name not in other_folders:
-            raise InvalidSetting(
-                f"{out} holds {path.name}, which no run of this command wrote. Choose a "
-                "new or empty folder, or give --overwrite to replace files of equal names"
-            )
 
 
 def _is_of_disk(error: OSError, partial: Path) -> bool:

@@ -57,11 +57,8 @@ from .report_tables import as_reports as as_reports
 from .report_tables import open_reports as open_reports
 from .reports import SECTIONS as SECTIONS
 from .reports import TextPolicy as TextPolicy
-from .reports import are_unlike_sections as are_unlike_sections
-from .reports import headings_note as headings_note
 from .reports import select as select
 from .reports import select_from_parts as select_from_parts
-from .reports import unlike_sections_note as unlike_sections_note
 from .rows import columns_of as columns_of
 from .rows import count_rows as count_rows
 from .rows import format_of as format_of

@@ -2,25 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from vlscore.errors import InvalidReport, InvalidSetting
-from vlscore.text import ReportSections, split_sections
+from vlscore.text import split_sections
 
 SECTIONS = ("all", "findings", "impression", "findings+impression", "auto")
 
 Role = Literal["reference", "candidate"]
-
-
-class ReportPair(Protocol):
-    """Candidate and reference; `parts` are the reference's sections where a table has them."""
-
-    @property
-    def candidate(self) -> str | None: ...
-    @property
-    def reference(self) -> str | None: ...
-    @property
-    def parts(self) -> Mapping[str, str] | None: ...
 
 
 @dataclass(frozen=True)
@@ -165,48 +154,3 @@ def _choose(findings: str | None, impression: str | None, section: str) -> str |
         # A combined section is both; dict.fromkeys removes the repetition.
         return " ".join(dict.fromkeys(part for part in (findings, impression) if part)) or None
     return findings or impression
-
-
-def are_unlike_sections(study: ReportPair, policy: TextPolicy) -> bool:
-    """Return whether "auto" takes the impression of one report, and the findings of the other.
-
-    Reports without titles are compared with either.
-    """
-    if {policy.section_of("reference"), policy.section_of("candidate")} != {"auto"}:
-        return False
-    sides = [_taken(split_sections(study.candidate or ""))]
-    if study.parts is not None:
-        sides.append("findings" if study.parts.get("findings") else "impression")
-    else:
-        sides.append(_taken(split_sections(study.reference or "")))
-    return set(sides) == {"findings", "impression"}
-
-
-def _taken(sections: ReportSections) -> str | None:
-    """Return which section "auto" takes; None for a report without both, or with both in one."""
-    if sections.get("findings"):
-        return "findings"
-    return "impression" if sections.get("impression") else None
-
-
-def unlike_sections_note(count: int, total: int) -> tuple[str, ...]:
-    """Return a note if impressions are scored against findings; else nothing."""
-    if not count:
-        return ()
-    have = "has its" if count == 1 else "have their"
-    return (
-        f"{count} of {total} candidates {have} impression scored against the findings of the "
-        "reference, or the reverse, since one of the two reports lacks the other section; "
-        "--section findings or --section impression leaves such studies out, as failed rows",
-    )
-
-
-def headings_note(count: int, total: int) -> tuple[str, ...]:
-    """Return a note if some references have headings and are scored whole; else nothing."""
-    if not count:
-        return ()
-    have = "has" if count == 1 else "have"
-    return (
-        f"{count} of {total} references {have} headings, and are scored whole, indication and "
-        "headings included; --section reference=findings,candidate=all scores the findings alone",
-    )

@@ -1,7 +1,7 @@
 """Studies and reports as plain data: what the rows of a table become."""
 
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -129,10 +129,6 @@ class ColumnNames:
         if unknown := sorted(set(columns or {}) - set(known)):
             raise InvalidSetting(f"a study has {', '.join(known)}; not {', '.join(unknown)}")
         return cls(**(columns or {}))
-
-    def to_dict(self) -> dict[str, str]:
-        """Return role -> name of the column."""
-        return asdict(self)
 
 
 def check_texts(name: str, texts: Any) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ class StudyTable(Table[Study]):
         return {
             **self.limit_key,
             "table_sha256": self.sha256,
-            "columns": self.columns.to_dict(),
+            "columns": asdict(self.columns),
             "image_root": root if "image" in self.roles else None,
         }
 

@@ -88,12 +88,13 @@ def score_table(
             some = np.isfinite(columns).any(axis=0)
             valued |= {rows[k] for k in np.flatnonzero(some)}
             without = {row: error for row, error in failures.items() if row not in valued}
-            _refuse_if_all_fail(done, without, names)
             keep_going = done >= _ALL_ALIKE
+            if keep_going and len(without) == done:
+                _refuse_if_alike(without, names)
         on_progress(done, failed)
     if not parts:
-        if not keep_going:
-            _refuse_if_all_fail(failed, failures, names)
+        if not keep_going and failed >= _ALL_ALIKE:
+            _refuse_if_alike(failures, names)
         parts.append(scorer.score_items([]))
     return _joined(parts, order, unread, len(items))
 
@@ -191,19 +192,15 @@ def _joined(
     return ScoreTable(values, geometry)
 
 
-def _refuse_if_all_fail(
-    seen: int, failures: dict[int, VLScoreError], names: Callable[[int], str]
-) -> None:
-    """Raise InvalidSetting if the rows so far all failed for one reason."""
-    if seen < _ALL_ALIKE or len(failures) < seen:
-        return
+def _refuse_if_alike(failures: dict[int, VLScoreError], names: Callable[[int], str]) -> None:
+    """Raise InvalidSetting if all rows so far, which failed, did so for one reason."""
     if len({_kind_of(str(error)) for error in failures.values()}) > 1:
         return
     row = min(failures)
     raise InvalidSetting(
-        f"the first {seen} rows all fail for one reason, and nothing was written; {names(row)}: "
-        f"{failures[row]}. Look at the settings, above all the image folder and the columns; with "
-        "keep_going (--keep-going) the rows that follow are tried as well"
+        f"the first {len(failures)} rows all fail for one reason, and nothing was written; "
+        f"{names(row)}: {failures[row]}. Look at the settings, above all the image folder and the "
+        "columns; with keep_going (--keep-going) the rows that follow are tried as well"
     )
 
 

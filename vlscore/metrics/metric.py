@@ -40,6 +40,8 @@ Setting = bool | int | float | str | None
 #: How a text is read by a network with a tokenizer of its own; see `Metric.normalisation`.
 READ_BY_MODEL = {"case": "model", "masks": "as-text"}
 
+# Libraries of metrics that need no other one.
+_OURS = ("own", "vlscore")
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
@@ -271,7 +273,7 @@ class Metric:
 
         This must not import the library.
         """
-        if self._is_ours:
+        if self.library in _OURS:
             return None
         with contextlib.suppress(ImportError, ValueError):
             if find_spec(self.module or self.library.replace("-", "_")) is not None:
@@ -287,7 +289,7 @@ class Metric:
 
         Raises: MissingDependency if the library is absent.
         """
-        if self._is_ours:
+        if self.library in _OURS:
             return {"own": self.version} if self.library == "own" else {}
         try:
             return {self.library: version(self.library)}
@@ -361,10 +363,6 @@ class Metric:
 
     def __repr__(self) -> str:
         return f"<metric {self}>"
-
-    @property
-    def _is_ours(self) -> bool:
-        return self.library in ("own", "vlscore")
 
     def _module(self, name: str) -> Any:
         try:

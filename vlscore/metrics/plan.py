@@ -149,15 +149,35 @@ class Plan:
         Args: embeddings: what a metric of embeddings looks at, or the embedder that makes it.
         Raises: InvalidSetting if the metric needs a constant C that the embeddings do not have.
         """
-        facts = None if embeddings is None else (embeddings.signature, embeddings.C)
-        key = (metric, str(self.fits.get(metric, "each-batch")), facts)
-        if key not in self._signatures:
-            found = self._new_signature(metric, embeddings)
-            # A parameter may name a file or a model, which can change at any time.
-            if metric.inputs or any(p.kind is str and not p.choices for p in metric.parameters):
-                return found
-            self._signatures[key] = found
-        return self._signatures[key]
+        source = None if embeddings is None else (embeddings.signature, embeddings.C)
+        key = (metric, str(self.fits.get(metric, "each-batch")), source)
+        if key in self._signatures:
+            return self._signatures[key]
+        inputs = [self.signature_of(each, embeddings) for each in self._inputs[metric]]
+        settings = dict(metric.settings)
+        facts = Signature("")
+        if metric.uses_embeddings and embeddings is not None:
+            if "C" in settings:
+                settings["C"] = constant_of(metric, embeddings.C)
+            of = embeddings.signature
+            facts = of if metric.uses_image else of.without("img", "views")
+        signature = Signature(metric.name).plus(settings).plus(metric.facts())
+        if not metric.uses_embeddings and not inputs:
+            known = metric.normalisation.items()
+            signature = signature.plus({n: v for n, v in known if not signature.has(n)})
+        if metric in self._fitted:
+            signature = signature.plus(fit=self.fits.get(metric, "each-batch"))
+        if inputs:
+            signature = signature.plus(of=" + ".join(str(s).replace("|", ",") for s in inputs))
+        # Nobody knows which section of a report vectors from elsewhere are of.
+        signature = signature.plus(txt=None if facts.has(STORED) else self._text).plus(facts)
+        # A flag such as DEMONSTRATION-ENCODER also applies to metrics computed from others.
+        flags = [name for each in inputs for name, value in each if value is None]
+        signature = signature.plus(v=__version__).flagged(*flags)
+        # A parameter may name a file or a model, which can change at any time.
+        if not (metric.inputs or any(p.kind is str and not p.choices for p in metric.parameters)):
+            self._signatures[key] = signature
+        return signature
 
     def values(self, batch: Batch) -> dict[Metric, Computed]:
         """Compute the values of every requested metric, in order, for the same rows.
@@ -193,31 +213,6 @@ class Plan:
         for each in inputs:
             self._add(each, (*above, metric))
         self._inputs[metric] = inputs
-
-    def _new_signature(
-        self, metric: Metric, embeddings: "EmbeddingTriples | StudyEmbedder | None"
-    ) -> Signature:
-        inputs = [self.signature_of(each, embeddings) for each in self._inputs[metric]]
-        settings = dict(metric.settings)
-        facts = Signature("")
-        if metric.uses_embeddings and embeddings is not None:
-            if "C" in settings:
-                settings["C"] = constant_of(metric, embeddings.C)
-            of = embeddings.signature
-            facts = of if metric.uses_image else of.without("img", "views")
-        signature = Signature(metric.name).plus(settings).plus(metric.facts())
-        if not metric.uses_embeddings and not inputs:
-            known = metric.normalisation.items()
-            signature = signature.plus({n: v for n, v in known if not signature.has(n)})
-        if metric in self._fitted:
-            signature = signature.plus(fit=self.fits.get(metric, "each-batch"))
-        if inputs:
-            signature = signature.plus(of=" + ".join(str(s).replace("|", ",") for s in inputs))
-        # Nobody knows which section of a report vectors from elsewhere are of.
-        signature = signature.plus(txt=None if facts.has(STORED) else self._text).plus(facts)
-        # A flag such as DEMONSTRATION-ENCODER also applies to metrics computed from others.
-        flags = [name for each in inputs for name, value in each if value is None]
-        return signature.plus(v=__version__).flagged(*flags)
 
     def _checked(self, metric: Metric, computed: Any, batch: Batch) -> Computed:
         """Check the columns; set nan, and no statistics, where a candidate has no value."""

@@ -190,13 +190,11 @@ def without_comparisons(metric: Metric) -> Metric:
     return metric(comparisons="ignored")
 
 
-def with_constant(metrics: tuple[Metric, ...], C: float | None) -> tuple[Metric, ...]:
+def with_constant(metrics: tuple[Metric, ...], C: float) -> tuple[Metric, ...]:
     """Return the metrics with a constant C, those that use one and name none themselves.
 
-    Raises: InvalidSetting if C is not None and no metric would use it.
+    Raises: InvalidSetting if no metric would use it.
     """
-    if C is None:
-        return metrics
     # A constant in the metric's own name, as in "vlscore(C=20)", takes precedence.
     undecided = [metric for metric in metrics if metric.settings.get("C", C) is None]
     if not undecided:
@@ -241,8 +239,8 @@ def _named(given: Any) -> list[Metric]:
         return [find_metric(given)]
     found: list[Metric] = []
     for name in split_names(given) or [given]:
-        if (preset := _preset(name)) is not None:
-            found += [metric for metric in preset if metric.missing() is None]
+        if presets := presets_in(name):
+            found += [m for preset in presets.values() for m in preset if m.missing() is None]
         elif name not in METRICS and (members := _members_of(name)) is not None:
             found += members
         else:
@@ -257,7 +255,11 @@ def presets_in(names: Any) -> dict[str, dict[Metric, tuple[str, ...]]]:
     """
     given = [names] if isinstance(names, str | Metric) else (names or ())
     written = [n for each in given if isinstance(each, str) for n in split_names(each)]
-    return {name: found for name in written if (found := _preset(name)) is not None}
+    return {
+        name: {find_metric(metric): own for metric, own in preset.numbers.items()}
+        for name in written
+        if name not in METRICS and (preset := PRESETS.get(plain_name(name))) is not None
+    }
 
 
 def preset_named(name: str) -> Preset:
@@ -312,14 +314,6 @@ def read_presets(names: Any, *, sections_may_differ: bool = False) -> PresetFact
         numbers = of_presets.get(metric)
         columns += [str(metric)] if numbers is None else [column_of(metric, n) for n in numbers]
     return PresetFacts(sections[0], tuple(notes), tuple(columns))
-
-
-def _preset(name: str) -> dict[Metric, tuple[str, ...]] | None:
-    """Return metric -> the numbers of it that a preset prints; None where the name is no preset."""
-    preset = None if name in METRICS else PRESETS.get(plain_name(name))
-    if preset is None:
-        return None
-    return {find_metric(metric): numbers for metric, numbers in preset.numbers.items()}
 
 
 def _members_of(name: str) -> list[Metric] | None:

@@ -113,7 +113,9 @@ class Scorer(Plan):
             embedder = encoder if isinstance(encoder, StudyEmbedder) else None
         cache = options.get("cache", True) if embedder is None else embedder.cache or False
         chosen = find_metrics(DEFAULT_METRIC if metrics is None else metrics, comparisons)
-        super().__init__(with_constant(chosen, C), text=self.text_policy.signature(), cache=cache)
+        if C is not None:
+            chosen = with_constant(chosen, C)
+        super().__init__(chosen, text=self.text_policy.signature(), cache=cache)
         self.others: list[str] = []
         self.require()
         self.embedder: StudyEmbedder | None = None

@@ -259,7 +259,8 @@ class ScoreTable(Sequence[Score]):
     def __getitem__(self, position: int | slice) -> Score | list[Score]:
         if isinstance(position, slice):
             return [self[k] for k in range(*position.indices(len(self)))]
-        count = len(self)
+        first = next(iter(self.values.values()))
+        count = len(first.columns[0])
         if not -count <= position < count:
             raise IndexError(f"the table has {count} scores, but no score {position}")
         row = position % count
@@ -271,7 +272,7 @@ class ScoreTable(Sequence[Score]):
             },
             geometry={name: column[row].item() for name, column in self.geometry.items()},
             signatures=self.signatures,
-            error=next(iter(self.values.values())).failures.get(row),
+            error=first.failures.get(row),
         )
 
     def __iter__(self) -> Iterator[Score]:

@@ -109,7 +109,7 @@ def config_of(
 
     Args: validation: table of the validation pairs; None if they are a share of the studies.
     """
-    columns = preparation.table.columns.to_dict() | {"patient": preparation.group_column}
+    columns = asdict(preparation.table.columns) | {"patient": preparation.group_column}
     renamed = [f"{role}={name}" for role, name in columns.items() if name not in (role, None)]
     if columns["patient"] == "patient":
         renamed.append("patient=patient")

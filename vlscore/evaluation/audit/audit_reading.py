@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,7 +99,7 @@ def audit_read(
         "command": "audit read",
         "films": run.digests[KEY],
         "reports": {name: table.sha256 for name, table in tables.items()},
-        "columns": ColumnNames.named(columns).to_dict(),
+        "columns": asdict(ColumnNames.named(columns)),
         "figure": figure,
         "seed": seed,
     }

@@ -15,18 +15,20 @@ from vlscore.data import (
     Study,
     StudyTable,
     TextPolicy,
-    headings_note,
     how_ids_differ,
     open_studies,
     split_failures,
-    unlike_sections_note,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
 from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings
 from vlscore.evaluation.comparison.sources import Source, column_of, table_with_images
 from vlscore.evaluation.precomputed import read_precomputed
 from vlscore.evaluation.scored import BASELINE, Scored, signatures_in
-from vlscore.evaluation.scoring.row_facts import count_headings, count_unlike_sections
+from vlscore.evaluation.scoring.row_facts import (
+    count_headings,
+    count_unlike_sections,
+    section_notes,
+)
 from vlscore.metrics import Item, Metric, Scorer
 
 # Of studies without an entry.
@@ -180,13 +182,13 @@ def _scoring_notes(systems: Systems) -> Iterator[str]:
     texts = {f"candidates of {name}": own for name, own in systems.candidates.items()}
     yield from scorer.language_notes({"references": [s.reference for s in studies], **texts})
     yield from scorer.notes if systems.image_table is not None else ()
-    yield from headings_note(count_headings(studies, scorer), len(studies))
     pairs = [
         replace(study, candidate=text)
         for own in systems.candidates.values()
         for study, text in zip(studies, own, strict=True)
     ]
-    yield from unlike_sections_note(count_unlike_sections(pairs, scorer), len(pairs))
+    headings, unlike = count_headings(studies, scorer), count_unlike_sections(pairs, scorer)
+    yield from section_notes(headings, len(studies), unlike, len(pairs))
 
 
 def join(

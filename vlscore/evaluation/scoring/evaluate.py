@@ -4,24 +4,31 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlscore.core import IMAGES, OnProgress, first_of, frame, key_difference, no_progress
 from vlscore.data import (
     Study,
     StudyTable,
     as_table,
-    headings_note,
     texts_by_role,
-    unlike_sections_note,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.score_table import VIEW_GUESSED, Engine, item_of, rows_of_part, score_table
 from vlscore.evaluation.scored import ID, ROW, Scored, own_names
-from vlscore.evaluation.scoring.row_facts import HEADINGS, UNLIKE, counts_of, read_own
+from vlscore.evaluation.scoring.row_facts import (
+    HEADINGS,
+    UNLIKE,
+    counts_of,
+    read_own,
+    section_notes,
+)
 from vlscore.evaluation.scoring.summary import common_means, subgroups_of, summary_of
 from vlscore.metrics import Scorer
 from vlscore.stats import Content, Result
+
+if TYPE_CHECKING:
+    import pandas
 
 FORMATS = ("parquet", "csv")
 _PART = re.compile(r"([1-9]\d*)/([1-9]\d*)")
@@ -76,7 +83,7 @@ def evaluate(
     """
     scorer = scorer if scorer is not None else Scorer()
     studies = as_table(table, scorer.needs.roles).required(scorer.required)
-    share = part_of(part)
+    share = (1, 1) if part is None else part_of(part)
     if format not in FORMATS:
         raise InvalidSetting(f"format is {' or '.join(FORMATS)}, not {format!r}")
     if part is not None:
@@ -246,10 +253,8 @@ def _facts(studies: StudyTable, scorer: Scorer, rows: Sequence[Study | Failure])
     }
 
 
-def part_of(part: str | None) -> tuple[int, int]:
-    """Return (k, n) of "K/N"; (1, 1) of None. Raises: InvalidSetting."""
-    if part is None:
-        return 1, 1
+def part_of(part: str) -> tuple[int, int]:
+    """Return (k, n) of "K/N". Raises: InvalidSetting."""
     found = _PART.fullmatch(part)
     if found is None or int(found[1]) > int(found[2]):
         raise InvalidSetting(f"a part is K/N, as in 1/4, not {part!r}")
@@ -269,10 +274,10 @@ def _content(
     notes = [
         *facts["presets"],
         *facts["language"],
-        *headings_note(numbers.get(HEADINGS, 0), len(scores)),
-        *unlike_sections_note(numbers.get(UNLIKE, 0), len(scores)),
-        *_guessed_note(scored),
+        *section_notes(numbers.get(HEADINGS, 0), len(scores), numbers.get(UNLIKE, 0), len(scores)),
     ]
+    if VIEW_GUESSED in scores:
+        notes.append(_guessed_note(scores[scores[VIEW_GUESSED]]))
     if own.get("patient"):
         column = scores[own["patient"]]
         # A row without a patient is a patient of its own.
@@ -282,7 +287,8 @@ def _content(
             f"{own['patient']}, not the studies"
         )
     summary = summary_of(scored, patients)
-    subgroups = subgroups_of(scored, own.get("by", ()), patients)
+    by = own.get("by")
+    subgroups = subgroups_of(scored, by, patients) if by else []
     common = [{"metric": m, "mean": mean} for m, mean in common_means(scored).items()]
     return Content(
         {
@@ -299,17 +305,15 @@ def _content(
     )
 
 
-def _guessed_note(scored: Scored) -> tuple[str, ...]:
-    if VIEW_GUESSED not in scored.rows:
-        return ()
-    found = scored.rows[scored.rows[VIEW_GUESSED]]
+def _guessed_note(found: "pandas.DataFrame") -> str:
+    """Return the note on rows of which it is unknown which image is frontal."""
     count = len(found)
     named = [str(id or f"row {row}") for row, id in zip(found[ROW], found[ID], strict=True)]
     return (
         f"{count} {'studies have' if count > 1 else 'study has'} several images, and neither a "
         f"column nor a DICOM header states their views ({first_of(named)}): the first image was "
         "used as the frontal one. State the views in a column (--rename view=NAME), or use all "
-        "images with --views mean",
+        "images with --views mean"
     )
 
 

@@ -1,15 +1,15 @@
 """Facts about the rows of an evaluation: counts of special cases, and a user's own columns."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from vlscore.data import Study, StudyTable, are_unlike_sections, is_missing, read_rows
+from vlscore.data import Study, StudyTable, is_missing, read_rows
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.score_table import VIEW_GUESSED
 from vlscore.evaluation.scored import ERROR, ID, ROW, Scored
 from vlscore.metrics import FLAGS, NUMBERS, Metric, Scorer, percentile_column
-from vlscore.text import has_headings
+from vlscore.text import ReportSections, has_headings, split_sections
 
 HEADINGS = "references with headings, scored whole"
 UNLIKE = "impressions scored against findings, or the reverse"
@@ -63,10 +63,49 @@ def count_headings(studies: Iterable[Study], scorer: Scorer) -> int:
 
 
 def count_unlike_sections(studies: Iterable[Study], scorer: Scorer) -> int:
-    """Return how many candidates have another section scored than their references."""
-    if not scorer.needs.references:
+    """Return of how many studies "auto" takes the impression of one report, findings of the other.
+
+    Reports without titles are compared with either.
+    """
+    policy = scorer.text_policy
+    taken = {policy.section_of("reference"), policy.section_of("candidate")}
+    if taken != {"auto"} or not scorer.needs.references:
         return 0
-    return sum(are_unlike_sections(study, scorer.text_policy) for study in studies)
+    return sum(
+        {
+            _taken(split_sections(study.candidate or "")),
+            _taken(study.parts or split_sections(study.reference or "")),
+        }
+        == {"findings", "impression"}
+        for study in studies
+    )
+
+
+def _taken(sections: "ReportSections | Mapping[str, str]") -> str | None:
+    """Return which section "auto" takes; None for a report without both, or with both in one."""
+    return next((name for name in ("findings", "impression") if sections.get(name)), None)
+
+
+def section_notes(headings: int, studies: int, unlike: int, candidates: int) -> Iterator[str]:
+    """Yield a note if references are scored with their headings, or other sections than candidates.
+
+    Args: headings, unlike: as `count_headings` and `count_unlike_sections` found of so many studies
+        and candidates.
+    """
+    if headings:
+        have = "has" if headings == 1 else "have"
+        yield (
+            f"{headings} of {studies} references {have} headings, and are scored whole, indication "
+            "and headings included; --section reference=findings,candidate=all scores the findings "
+            "alone"
+        )
+    if unlike:
+        have = "has its" if unlike == 1 else "have their"
+        yield (
+            f"{unlike} of {candidates} candidates {have} impression scored against the findings of "
+            "the reference, or the reverse, since one of the two reports lacks the other section; "
+            "--section findings or --section impression leaves such studies out, as failed rows"
+        )
 
 
 def read_own(
