@@ -141,12 +141,13 @@ def metric_from_file(name: str, source: str | Path) -> Metric:
     Raises: UnknownName for a name that is not registered, and for a parameter that may name a
         hub's repository; InvalidSetting for a wrong parameter.
     """
-    from vlscore.encoders import path_from_file
-
     written, parameters = split_call(name)
     registered_name(METRICS, written, source, "--metrics")
-    for value in parameters.values():
-        path_from_file(value, source)
+    if parameters:
+        from vlscore.encoders import path_from_file  # most metrics have none
+
+        for value in parameters.values():
+            path_from_file(value, source)
     return find_metric(name)
 
 
