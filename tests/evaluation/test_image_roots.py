@@ -34,6 +34,15 @@ def test_sheets_show_the_images_of_a_finished_run(run_with_images_elsewhere):
         assert all(path.is_file() for path in study.images)
 
 
+def test_sheets_know_the_column_of_images_of_a_finished_run(tmp_path):
+    table, _ = make_table(tmp_path, 3, ".jsonl")
+    table.write_text(table.read_text(encoding="utf-8").replace('"image"', '"film"'), "utf-8")
+    there = open_studies(table, needs={"image"}, columns={"image": "film"})
+    run = evaluate(there, tmp_path / "run", Scorer(metrics="rouge-l"))
+    _, read = open_reports_to_judge([str(run.folder)], None, None, True)
+    assert all(isinstance(study, Study) and study.images for study in read()[2].values())
+
+
 def test_a_comparison_reads_the_images_of_a_finished_run(run_with_images_elsewhere, tmp_path):
     run, table, scorer = run_with_images_elsewhere
     sources = open_sources([f"old={run.folder}", f"new={table}"])

@@ -131,8 +131,6 @@ def _scorer_of(
     quiet: bool,
 ) -> "Scorer | None":
     """Return the scorer of a comparison; None where the folders have every value."""
-    from vlscore.evaluation import has_images
-
     if metrics is not None:
         if text_only:
             _refuse_embeddings(metrics)
@@ -142,7 +140,7 @@ def _scorer_of(
             return None
         # A folder has no other metrics than its own: tables and baselines get these.
         return _metrics_of(finished[0], encoding, text_only=text_only)
-    if not text_only and any(map(has_images, sources)):
+    if not text_only and any(source.has_images for source in sources):
         return encoding.every_metric(encoding.embedder(), quiet=quiet)
     if encoding.encoder or encoding.weights or encoding.tokenizer:
         raise InvalidSetting(

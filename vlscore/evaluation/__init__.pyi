@@ -41,7 +41,6 @@ from .comparison.paper_table import is_different as is_different
 from .comparison.paper_table import paper_table as paper_table
 from .comparison.paper_table import with_preset_columns as with_preset_columns
 from .comparison.sources import Source as Source
-from .comparison.sources import has_images as has_images
 from .comparison.sources import open_sources as open_sources
 from .comparison.systems import Systems as Systems
 from .comparison.systems import join as join

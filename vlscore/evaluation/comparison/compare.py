@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import OnProgress, atomic_write, frame, no_progress
-from vlscore.data import TextPolicy, select
-from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.errors import InvalidSetting
 from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.language import language_facts, same_words, text_facts
 from vlscore.evaluation.comparison.methods import paragraph
@@ -123,7 +122,7 @@ def _results_of(
     found, tests = numbers_and_tests(names, numbers, patients=systems.patients, **drawn)
     by_group, tests_by_group = _by_group(names, numbers, systems, drawn)
     candidates = {
-        name: [_selected(text, systems.policy) for text in own]
+        name: [systems.section(text, "candidate") for text in own]
         for name, own in systems.candidates.items()
     }
     candidates |= {name: [text or "" for text in own] for name, own in baselines.items()}
@@ -196,14 +195,6 @@ def _by_group(
             del test["adjusted_p_all"]
         tests += of_column
     return found, tests
-
-
-def _selected(text: str, policy: TextPolicy) -> str:
-    """Return the section of a candidate that is scored; all of it where it lacks the section."""
-    try:
-        return select(text, policy, "candidate")
-    except VLScoreError:
-        return text
 
 
 def _facts_of_texts(

@@ -5,7 +5,6 @@ resamples studies or patients, draws the rates of the references' errors, and co
 all systems (`vlscore.stats.true_counts`). Row 0 of all arrays is the estimate itself.
 """
 
-import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any
@@ -13,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import file_digest, frame
-from vlscore.data import select
-from vlscore.errors import InvalidSetting, VLScoreError
+from vlscore.errors import InvalidSetting
 from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings
 from vlscore.evaluation.comparison.error_rates import (
     ErrorRates,
@@ -358,11 +356,8 @@ def _labels_behind(metric: Metric, labels: int) -> dict[str, list[int]]:
 def _second_reports(systems: Systems, column: str) -> list[tuple[str, str]]:
     """Return the second report and the reference of each study that has both."""
     texts = column_of(column, systems.sources, systems.ids)
-    found = []
-    for study, reference in zip(systems.studies, systems.references, strict=True):
-        if study.id in texts and reference is not None:
-            # As of candidates: all of a text that lacks the section.
-            with contextlib.suppress(VLScoreError):
-                texts[study.id] = select(texts[study.id], systems.policy, "reference")
-            found.append((texts[study.id], reference))
-    return found
+    return [
+        (systems.section(texts[name], "reference"), reference)
+        for name, reference in zip(systems.ids, systems.references, strict=True)
+        if name in texts and reference is not None
+    ]

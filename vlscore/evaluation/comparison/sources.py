@@ -33,9 +33,9 @@ class Source:
         return () if self.run is None else tuple(signatures_in(self.run))
 
     @property
-    def image_root(self) -> str | None:
-        """Return the folder that the finished evaluation read images from, if it was told one."""
-        return None if self.run is None else self.run.key.get("image_root")
+    def has_images(self) -> bool:
+        """Return whether its table has a column of images."""
+        return self.table.columns.image in self.table.found
 
 
 def open_sources(
@@ -98,25 +98,24 @@ def _names_of(systems: Sequence[str | Path | Source]) -> list[str]:
     ]
 
 
-def table_with_images(sources: Sequence[Source]) -> Source:
-    """Return the first system whose table has a column of images; images are read from it alone.
+def open_images(sources: Sequence[Source], image_root: str | Path | None) -> StudyTable:
+    """Open the first table that has a column of images; images are read from it alone.
 
+    Args: image_root: default: that of the finished evaluation, or the folder of the table.
     Raises: InvalidTable where no table has one.
     """
     for source in sources:
-        if has_images(source):
-            return source
+        if source.has_images:
+            if image_root is None and source.run is not None:
+                image_root = source.run.key.get("image_root")
+            path, columns = source.table.path, source.table.columns
+            return open_studies(path, needs={"image"}, image_root=image_root, columns=columns)
     names = sorted({source.table.columns.image for source in sources})
     raise InvalidTable(
         f"no table has a column {' or '.join(names)} with the images, which the metrics look at: "
         f"{', '.join(str(source.table.path) for source in sources)}. Name it "
         "(--rename image=NAME), or compute metrics of texts alone (--text-only)"
     )
-
-
-def has_images(source: Source) -> bool:
-    """Return whether its table has a column of images."""
-    return source.table.columns.image in source.table.found
 
 
 def split_name(given: str | Path) -> tuple[str | None, Path]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from vlscore.core import Signature, first_of, with_noun
 from vlscore.data import (
@@ -16,12 +16,12 @@ from vlscore.data import (
     StudyTable,
     TextPolicy,
     how_ids_differ,
-    open_studies,
+    select,
     split_failures,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
 from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings
-from vlscore.evaluation.comparison.sources import Source, column_of, table_with_images
+from vlscore.evaluation.comparison.sources import Source, column_of, open_images
 from vlscore.evaluation.precomputed import read_precomputed
 from vlscore.evaluation.scored import BASELINE, Scored, signatures_in
 from vlscore.evaluation.scoring.row_facts import (
@@ -91,6 +91,13 @@ class Systems:
                 found.append(None)
         return found
 
+    def section(self, text: str, role: Literal["reference", "candidate"]) -> str:
+        """Return the section of a text that is scored; all of it where it lacks the section."""
+        try:
+            return select(text, self.policy, role)
+        except VLScoreError:
+            return text
+
     @property
     def key(self) -> dict[str, Any]:
         """Return what the values depend on."""
@@ -124,13 +131,7 @@ def read_systems(
     images = None
     computes = settings.baselines or any(source.run is None for source in sources)
     if scorer is not None and computes and scorer.needs.images:
-        source = table_with_images(sources)
-        images = open_studies(
-            source.table.path,
-            needs={"image"},
-            image_root=source.image_root if image_root is None else image_root,
-            columns=source.table.columns,
-        )
+        images = open_images(sources, image_root)
     systems = join(sources, images, ignores_blanks=settings.ignore_blanks)
     ids, notes = systems.ids, list(systems.notes)
     if scorer is not None:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from vlscore.core import FinishedRun, Signature, file_digest, finished_run
 from vlscore.data import ColumnNames, Study, TextPolicy, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
-from vlscore.evaluation.comparison.sources import has_images, open_sources, split_name
+from vlscore.evaluation.comparison.sources import open_images, open_sources, split_name
 from vlscore.evaluation.comparison.systems import join
 from vlscore.evaluation.ratings.sheet_files import JudgedReport, SheetItem
 
@@ -52,14 +52,13 @@ def open_reports_to_judge(
     opened = open_sources(sources)
 
     def of_systems() -> Material:
-        root, table = image_root, None
-        if images:
-            holders = [each for each in opened if has_images(each)]
-            if studies is None and not holders:
+        table = None
+        if images and studies is not None:
+            table = open_studies(studies, needs={"image"}, image_root=image_root)
+        elif images:
+            if not any(each.has_images for each in opened):
                 raise InvalidTable("no table has a column image; name one with studies (--studies)")
-            if studies is None and root is None:
-                root = holders[0].image_root
-            table = open_studies(studies or holders[0].table.path, needs={"image"}, image_root=root)
+            table = open_images(opened, image_root)
         systems = join(opened, table)
         items = []
         for k, study in enumerate(systems.studies):
