@@ -79,6 +79,7 @@ def test_a_small_encoder_starts_from_image_weights(image_weights, tmp_path):
         ({"encoder": "limitr", "style": "limitr"}, "is of a new small encoder"),
         ({"encoder": "limitr", "side": 96}, "side .* is of a new small encoder"),
         ({"encoder": "limitr", "image_weights": "i"}, "image-weights.* is of a new small encoder"),
+        ({"style": "bogus"}, "style is one of biovil, .*, not 'bogus'"),
         ({"side": 100}, "side is a multiple of 32"),
         ({"image_weights": "i", "side": 96}, "side is a multiple of 64"),
     ],

@@ -16,7 +16,7 @@ from vlscore.stats import (
     text_table,
 )
 from vlscore.training.loop import Training, measure_constant
-from vlscore.training.settings import Start, TrainingSettings, write_config
+from vlscore.training.settings import OF_SMALL, Start, TrainingSettings, write_config
 from vlscore.training.state import LOG, LOGS, VALIDATIONS, Progress
 from vlscore.training.step import Towers
 from vlscore.training.training_pairs import Preparation
@@ -128,10 +128,7 @@ def config_of(
         "section": preparation.text_policy.section_of("reference"),
         "views": preparation.views,
         "encoder": start.name,
-        "style": start.style,
-        "side": start.side,
-        "reading": start.reading,
-        "pixels": start.pixels,
+        **{name: getattr(start, name) for name in OF_SMALL},
         **asdict(settings),
     }
 

@@ -22,6 +22,9 @@ from vlscore.core import OnProgress, check_settings, no_progress, registered_nam
 from vlscore.encoders import encoder_card, encoder_from_file, path_from_file
 from vlscore.errors import InvalidSetting
 
+#: What a new small encoder takes, besides weights for its image trunk.
+OF_SMALL = ("style", "side", "reading", "pixels")
+
 
 @dataclass(frozen=True, eq=False)
 class Start:
@@ -56,7 +59,7 @@ class Start:
     pixels: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("style", "side", "reading", "pixels", "image_weights"):
+        for name in (*OF_SMALL, "image_weights"):
             if getattr(self, name) is not None and not self.is_small:
                 raise InvalidSetting(
                     f"{name} (--{name.replace('_', '-')}) is of a new small encoder; {self.name} "
@@ -80,8 +83,7 @@ class Start:
     def small_settings(self) -> dict[str, Any]:
         """Return the fields of SmallSettings that are set for a new small encoder."""
         trunk = None if self.image_weights is None else "efficientnet-lite0"
-        options = {"side": self.side, "trunk": trunk}
-        options |= {"reading": self.reading, "pixels": self.pixels}
+        options = {**{name: getattr(self, name) for name in OF_SMALL}, "trunk": trunk}
         return {name: value for name, value in options.items() if value is not None}
 
     @property

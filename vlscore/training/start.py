@@ -5,6 +5,7 @@ encoder = small_encoder(Start(style="convirt"), reports, seed=1)
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 
@@ -51,16 +52,11 @@ def small_encoder(
     Args: lateral: whether it reads lateral views too.
     Raises: IncompatibleCheckpoint, WeightsNotFound and UnsafeCheckpoint for image weights.
     """
-    from vlscore.encoders import READINGS, STYLES, SmallEncoder
+    from vlscore.encoders import READINGS, STYLES, SmallEncoder, SmallSettings
 
-    options = start.small_settings()
-    if start.style is not None:
-        options["style"] = start.style
-        if start.style in STYLES:
-            options["dim"] = STYLES[start.style].dim
-    if lateral:
-        options["lateral"] = True
-    words = READINGS[start.reading or "words"].vocabulary_of(reports)
+    settings = SmallSettings(**start.small_settings(), lateral=lateral)
+    options = asdict(settings) | {"dim": STYLES[settings.style].dim}
+    words = READINGS[settings.reading].vocabulary_of(reports)
     encoder = SmallEncoder.new(words, seed=seed, **options).eval()
     if start.image_weights is not None:
         path, tensors = Path(start.image_weights), image_tensors(str(start.image_weights))

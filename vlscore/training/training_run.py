@@ -39,7 +39,7 @@ from vlscore.training.objectives.finding_labels import (
 from vlscore.training.processes import TrainingProcesses, connected
 from vlscore.training.registry import find_objective
 from vlscore.training.result import TrainingRun, config_of, write_result
-from vlscore.training.settings import Execution, Start, TrainingSettings
+from vlscore.training.settings import OF_SMALL, Execution, Start, TrainingSettings
 from vlscore.training.start import (
     image_tensors,
     loaded_encoder,
@@ -199,7 +199,7 @@ class _TrainingTask:
             "encoder": start.name,
             "weights_digest": None if self.loaded is None else self.loaded.weights_digest,
             "image_weights": None if images is None else tensors_digest(image_tensors(str(images))),
-            **{name: getattr(start, name) for name in ("style", "side", "reading", "pixels")},
+            **{name: getattr(start, name) for name in OF_SMALL},
         }
 
     def result(self) -> TrainingRun:
