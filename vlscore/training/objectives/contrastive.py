@@ -45,19 +45,19 @@ def no_negatives(same: Tensor) -> Tensor:
     return same & ~torch.eye(len(same), dtype=torch.bool, device=same.device)
 
 
-def contrast(scores: Tensor, same: Tensor) -> tuple[Tensor, Tensor]:
+def contrast(scores: Tensor, same: Tensor) -> Tensor:
     """Compute InfoNCE (van den Oord et al. 2018) in both directions.
 
     Args:
         scores: (n, n), images in rows and reports in columns, divided by the temperature.
         same: (n, n) bool, as in PairFeatures.
 
-    Returns: the mean cross entropy of finding an image's report among the reports, and of finding
-        a report's image among the images.
+    Returns: (2,), the mean cross entropy of finding an image's report among the reports, and of
+        finding a report's image among the images.
     """
     scores = scores.masked_fill(no_negatives(same), -torch.inf)
     own = scores.diagonal()
-    return (scores.logsumexp(1) - own).mean(), (scores.logsumexp(0) - own).mean()
+    return torch.stack([(scores.logsumexp(way) - own).mean() for way in (1, 0)])
 
 
 def check_ranges(
@@ -132,7 +132,7 @@ class Biovil(Objective):
 
     def forward(self, pairs: PairFeatures) -> dict[str, Tensor]:
         scores = cosines(pairs.images, pairs.reports) / self.temperature
-        return {"global": torch.stack(contrast(scores, pairs.same)).mean()}
+        return {"global": contrast(scores, pairs.same).mean()}
 
 
 class Siglip(Objective):

@@ -143,9 +143,7 @@ class Judging(Objective):
                 images, reports, copies, visible, self.log_preference.exp()
             ),
             "position": _squared(images - reports.detach()).mean(),
-            "retrieval": torch.stack(
-                contrast(-self.log_retrieval.exp() * distances, pairs.same)
-            ).mean(),
+            "retrieval": contrast(-self.log_retrieval.exp() * distances, pairs.same).mean(),
         }
         return {name: self.weights.get(name, 1.0) * part for name, part in parts.items()}
 

@@ -106,7 +106,7 @@ class Limitr(Objective):
         internal_weight: float = 1.0,
     ) -> None:
         super().__init__()
-        weights = {
+        self.weights = {
             "global": global_weight,
             "external": external_weight,
             "internal": internal_weight,
@@ -114,10 +114,8 @@ class Limitr(Objective):
         check_ranges(
             self.name,
             above_zero={"temp1": temp1, "temp3": temp3, "local_temperature": local_temperature},
-            at_least_zero={f"{part}_weight": weight for part, weight in weights.items()},
+            at_least_zero={f"{part}_weight": weight for part, weight in self.weights.items()},
         )
-        self.global_weight = global_weight
-        self.external_weight, self.internal_weight = external_weight, internal_weight
         if not 0 <= dropout < 1:
             raise InvalidSetting(f"limitr's dropout must be at least 0 and below 1, not {dropout}")
         self.temp1, self.temp3 = temp1, temp3
@@ -130,9 +128,9 @@ class Limitr(Objective):
         local = LocalFeatures.of(pairs, self.name)
         whole = gloria_global_loss(pairs.images, pairs.reports, pairs.same, temp3=self.temp3)
         return {
-            "global": self.global_weight * whole,
-            "local_external": self.external_weight * self.external_loss(local),
-            "local_internal": self.internal_weight * self.internal_loss(local),
+            "global": self.weights["global"] * whole,
+            "local_external": self.weights["external"] * self.external_loss(local),
+            "local_internal": self.weights["internal"] * self.internal_loss(local),
         }
 
     def external_loss(self, local: LocalFeatures) -> Tensor:
@@ -140,7 +138,7 @@ class Limitr(Objective):
         if not len(local):
             return local.nothing()
         losses = [
-            torch.stack(contrast(similarities * self.temp3, local.same)).sum()
+            contrast(similarities * self.temp3, local.same).sum()
             for similarities in self.similarities(local)
         ]
         return torch.stack(losses).mean()

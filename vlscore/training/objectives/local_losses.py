@@ -170,7 +170,7 @@ def gloria_global_loss(
         images, reports: (n, d), of any length.
         same: (n, n) bool; see PairFeatures.
     """
-    return torch.stack(contrast(cosines(images, reports) * temp3, same)).sum()
+    return contrast(cosines(images, reports) * temp3, same).sum()
 
 
 def gloria_local_loss(
@@ -186,7 +186,7 @@ def gloria_local_loss(
     if not len(local):
         return local.nothing()
     scores = gloria_similarities(local, temp1=temp1, temp2=temp2) * temp3
-    return torch.stack(contrast(scores, local.same)).sum()
+    return contrast(scores, local.same).sum()
 
 
 def gloria_similarities(local: LocalFeatures, *, temp1: float, temp2: float) -> Tensor:

@@ -149,14 +149,10 @@ class Mgca(Objective):
         with torch.no_grad():
             # As in the authors' code, the prototypes themselves are normalised to length 1.
             self.prototypes.weight.copy_(unit(self.prototypes.weight))
+        scores = unit(pairs.images) @ unit(pairs.reports).T / self.temperatures["temperature"]
         parts = {
             # Equations 1 to 3: the sum of both directions.
-            "instance": torch.stack(
-                contrast(
-                    unit(pairs.images) @ unit(pairs.reports).T / self.temperatures["temperature"],
-                    pairs.same,
-                )
-            ).sum(),
+            "instance": contrast(scores, pairs.same).sum(),
             "token": mgca_token_loss(
                 LocalFeatures.of(pairs, self.name),
                 temperature=self.temperatures["local_temperature"],
