@@ -288,7 +288,6 @@ def command_of(name: str, world: World) -> Command:
                 "settings.fit": "rating",
                 "settings.resamples": 999,
                 "settings.seed": 1,
-                "settings.level": 0.9,
                 "settings.columns": (
                     ("findings-f1.precision",),
                     {"scorer": Scorer(metrics="findings-f1")},

@@ -104,9 +104,7 @@ def align(
     out: Out,
     metrics: Names | None = None,
     # --metrics also names the columns.
-    settings: Annotated[
-        AlignmentSettings, options(without=("level", "columns"))
-    ] = AlignmentSettings(),
+    settings: Annotated[AlignmentSettings, options(without=("columns",))] = AlignmentSettings(),
     ratings_are: Literal["errors", "quality", "ranks"] = "errors",
     candidates: Names = (),
     texts: RatedTextOptions = RatedTextOptions(),

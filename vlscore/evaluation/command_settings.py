@@ -48,7 +48,6 @@ class AlignmentSettings(_WithValues):
             --metrics composite:FOLDER/composite.json then is a metric.
         resamples: Resamples of the bootstrap.
         seed: Seed of the bootstrap.
-        level: Level of the intervals.
         columns: Numbers of the metrics that are compared, as in findings-f1.precision. Default: the
             first of each metric.
 
@@ -58,7 +57,6 @@ class AlignmentSettings(_WithValues):
     fit: str | None = None
     resamples: int = 1000
     seed: int = 0
-    level: float = 0.95
     columns: tuple[str, ...] = ()
 
 

@@ -36,6 +36,7 @@ from .hypothesis_tests import one_sided_p_value as one_sided_p_value
 from .hypothesis_tests import paired_p_value as paired_p_value
 from .hypothesis_tests import paired_sums as paired_sums
 from .hypothesis_tests import two_sample_p_value as two_sample_p_value
+from .hypothesis_tests import with_adjusted_p as with_adjusted_p
 from .intervals import LEAST_SUPPORT as LEAST_SUPPORT
 from .intervals import ROUNDING as ROUNDING
 from .intervals import UNDEFINED as UNDEFINED

@@ -7,6 +7,7 @@ repeated.
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 import scipy
@@ -103,22 +104,23 @@ def correlation_interval(
     weights = drawn_weights(len(first), groups, resamples=resamples, seed=seed)
     drawn = resampled_correlations([first], [second], weights, [kind])[kind][0, 0]
     present = ~(np.isnan(first) | np.isnan(second))
-    names = np.arange(len(first)) if groups is None else np.asarray(groups, dtype=str)
-    units = resampled_units(int(present.sum()), len(np.unique(names[present])))
-    return bootstrap_interval(drawn, units, level)
+    return bootstrap_interval(drawn, resampled_units(present, groups), level)
 
 
-# With this many rows or fewer, every resample has a correlation of 1 or -1.
-_LEAST_ROWS = 2
-
-
-def resampled_units(rows: int, units: int) -> int:
+def resampled_units(present: NDArray[np.bool_], groups: Sequence[str] | None = None) -> int:
     """Return the number of units that determine an interval's width; 0 for two rows.
 
     Two rows have a correlation of 1 or -1, and every resample with a defined correlation has the
     same one. So the interval would have no width, as if the value were certain.
+
+    Args:
+        present: (n,) whether a row counts.
+        groups: the group of each row, which are the units; None: rows are.
     """
-    return units if rows > _LEAST_ROWS else 0
+    rows = int(present.sum())
+    if rows <= 2 or groups is None:
+        return rows if rows > 2 else 0
+    return len(set(compress(groups, present)))
 
 
 def resampled_correlations(

@@ -7,9 +7,10 @@ their tests. It works on sums over studies, so that means and corpus values (cor
 are treated alike: a mean is the sum of values over the sum of ones.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import scipy
@@ -126,6 +127,12 @@ def benjamini_hochberg(p_values: ArrayLike) -> Array:
     adjusted = np.full(len(p), np.nan)
     adjusted[order] = np.minimum(np.minimum.accumulate(scaled), 1)
     return adjusted
+
+
+def with_adjusted_p(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return records of tests with adjusted_p, their p_value adjusted over all of them."""
+    adjusted = benjamini_hochberg([each["p_value"] for each in records]).tolist()
+    return [{**each, "adjusted_p": p} for each, p in zip(records, adjusted, strict=True)]
 
 
 # (m, s) sums -> (m,) values.

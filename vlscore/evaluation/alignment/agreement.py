@@ -8,7 +8,7 @@ counts for the other metrics.
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import combinations, permutations
+from itertools import combinations, compress, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from vlscore.stats import (
     CORRELATIONS,
     UNDEFINED,
     Interval,
-    benjamini_hochberg,
     bootstrap_interval,
     bootstrap_p_value,
     drawn_weights,
@@ -31,6 +30,7 @@ from vlscore.stats import (
     places_by_group,
     resampled_correlations,
     resampled_units,
+    with_adjusted_p,
     without_rounding,
 )
 
@@ -87,44 +87,18 @@ def compare_with_raters(
     }
     advance = on_phase("resampling", 4)
     if pairs.meaning != "ranks":
-        resampled = _ResampledPairs(pairs, settings)
-        found["agreements"], found["differences"] = _of_means(oriented, pairs, resampled)
+        options = {"resamples": settings.resamples, "seed": settings.seed}
+        weights = drawn_weights(len(pairs), pairs.studies, **options)
+        by_pair = drawn_weights(len(pairs), None, **options)
+        found["agreements"], found["differences"] = _of_means(oriented, pairs, weights, by_pair)
         advance(1, 0)
-        found["raters"] = _per_rater(oriented, pairs, resampled)
+        found["raters"] = _per_rater(oriented, pairs, weights)
         advance(2, 0)
-        found["ceilings"] = [
-            _ceiling(name, each, resampled) for name, each in pairs.ratings.items()
-        ]
+        found["ceilings"] = [_ceiling(rating, pairs, weights) for rating in pairs.ratings]
         advance(3, 0)
     found["rankings"] = _rankings(oriented, pairs, settings)
     advance(4, 0)
     return {name: frame(rows) for name, rows in found.items()}
-
-
-class _ResampledPairs:
-    """Weights of the pairs in the resamples that all numbers use; the first is the sample."""
-
-    def __init__(self, pairs: RatedPairs, settings: AlignmentSettings) -> None:
-        self._studies, self._level = np.asarray(pairs.studies, dtype=str), settings.level
-        drawn = {"resamples": settings.resamples, "seed": settings.seed}
-        self.by_pair = drawn_weights(len(pairs), None, **drawn)
-        self.by_study = drawn_weights(len(pairs), pairs.studies, **drawn)
-
-    def count_studies(self, present: NDArray[np.bool_]) -> int:
-        """Return the number of studies of the rows that are present."""
-        return len(np.unique(self._studies[present]))
-
-    def units(self, present: NDArray[np.bool_]) -> int:
-        """Return the number of studies that an interval of these rows resamples; 0 for two rows."""
-        return resampled_units(int(present.sum()), self.count_studies(present))
-
-    def interval(self, drawn: Array, units: int) -> Interval:
-        """Return the interval of a number from its values in the sample and in the resamples."""
-        return bootstrap_interval(drawn, units, self._level)
-
-    def tau_b(self, xs: Sequence[Array], ys: Sequence[Array]) -> Array:
-        """Return (len(xs), len(ys), B) tau_b in the sample and in the resamples of studies."""
-        return resampled_correlations(xs, ys, self.by_study, [_MAIN])[_MAIN]
 
 
 def _there(*columns: Array) -> NDArray[np.bool_]:
@@ -132,96 +106,100 @@ def _there(*columns: Array) -> NDArray[np.bool_]:
     return np.asarray(~np.isnan(columns).any(axis=0))
 
 
+def _tau_b(xs: Sequence[Array], ys: Sequence[Array], weights: Array) -> Array:
+    """Return (len(xs), len(ys), 1 + B) tau_b in the sample and in its resamples."""
+    return resampled_correlations(xs, ys, weights, [_MAIN])[_MAIN]
+
+
 def _of_means(
-    metrics: Mapping[str, Array], pairs: RatedPairs, resampled: _ResampledPairs
+    metrics: Mapping[str, Array], pairs: RatedPairs, weights: Array, by_pair: Array
 ) -> tuple[list[Record], list[Record]]:
     names, xs = list(pairs.ratings), list(metrics.values())
     ys = [pairs.sign_of(name) * pairs.means[name] for name in names]
-    by_study, by_pair = (
-        resampled_correlations(xs, ys, each) for each in (resampled.by_study, resampled.by_pair)
-    )
+    ways = [
+        (suffix, groups, resampled_correlations(xs, ys, drawn))
+        for suffix, groups, drawn in (("", pairs.studies, weights), (" by pair", None, by_pair))
+    ]
     found = []
     for j, rating in enumerate(names):
         for k, metric in enumerate(metrics):
             present = _there(xs[k], ys[j])
-            n = int(present.sum())
-            row = {"metric": metric, "rating": rating, "n": n}
-            row["studies"] = resampled.count_studies(present)
-            for c in CORRELATIONS:
-                row[c] = resampled.interval(by_study[c][k, j], resampled.units(present))
-            for c in CORRELATIONS:
-                row[f"{c} by pair"] = resampled.interval(by_pair[c][k, j], resampled_units(n, n))
+            row = {"metric": metric, "rating": rating, "n": int(present.sum())}
+            row["studies"] = len(set(compress(pairs.studies, present)))
+            for suffix, groups, drawn in ways:
+                units = resampled_units(present, groups)
+                row |= {
+                    f"{c}{suffix}": bootstrap_interval(drawn[c][k, j], units) for c in CORRELATIONS
+                }
             found.append(row)
     differences = []
+    taus = ways[0][2][_MAIN]
     for rating in pairs.primary:
         j = names.index(rating)
-        differences += _differences(metrics, rating, ys[j], by_study[_MAIN][:, j], resampled)
+        differences += _differences(metrics, rating, ys[j], taus[:, j], pairs.studies, weights)
     return found, differences
 
 
 def _differences(
-    metrics: Mapping[str, Array], rating: str, y: Array, drawn: Array, resampled: _ResampledPairs
+    metrics: Mapping[str, Array],
+    rating: str,
+    y: Array,
+    drawn: Array,
+    studies: Sequence[str],
+    weights: Array,
 ) -> list[Record]:
-    """Return the differences of all pairs of metrics; `drawn` has (metrics, B) resamples."""
+    """Return the differences of all pairs of metrics; `drawn` has (metrics, 1 + B) tau_b."""
     rows: list[Record] = []
     for (k, (name, x)), (m, (other, z)) in combinations(enumerate(metrics.items()), 2):
         first, second = drawn[k], drawn[m]
         if (np.isnan(x) != np.isnan(z)).any():
             both = _there(x, z)
-            known = [np.where(both, each, np.nan) for each in (x, z)]
-            first, second = resampled.tau_b(known, [y])[:, 0]
-        present = _there(x, z, y)
-        units = resampled.units(present)
-        rows.append(
-            {
-                "metric": name,
-                "other": other,
-                "rating": rating,
-                "n": int(present.sum()),
-                "difference": resampled.interval(first - second, units),
-                "p_value": bootstrap_p_value((first - second)[1:]) if units > 1 else math.nan,
-            }
-        )
-    adjusted = benjamini_hochberg([row["p_value"] for row in rows])
-    return [{**row, "adjusted_p": float(p)} for row, p in zip(rows, adjusted, strict=True)]
+            first, second = _tau_b([np.where(both, v, np.nan) for v in (x, z)], [y], weights)[:, 0]
+        present, less = _there(x, z, y), first - second
+        units = resampled_units(present, studies)
+        row = {"metric": name, "other": other, "rating": rating, "n": int(present.sum())}
+        row["difference"] = bootstrap_interval(less, units)
+        rows.append({**row, "p_value": bootstrap_p_value(less[1:]) if units > 1 else math.nan})
+    return with_adjusted_p(rows)
 
 
-def _per_rater(
-    metrics: Mapping[str, Array], pairs: RatedPairs, resampled: _ResampledPairs
-) -> list[Record]:
+def _per_rater(metrics: Mapping[str, Array], pairs: RatedPairs, weights: Array) -> list[Record]:
     found: list[Record] = []
     for rating in pairs.primary if len(pairs.raters) > 1 else ():
         ys = [pairs.sign_of(rating) * row for row in pairs.ratings[rating]]
-        drawn = resampled.tau_b(list(metrics.values()), ys)
+        drawn = _tau_b(list(metrics.values()), ys, weights)
         for k, (metric, x) in enumerate(metrics.items()):
             for j, rater in enumerate(pairs.raters):
                 present = _there(x, ys[j])
-                tau = resampled.interval(drawn[k, j], resampled.units(present))
+                tau = bootstrap_interval(drawn[k, j], resampled_units(present, pairs.studies))
                 row = {"metric": metric, "rater": rater, "rating": rating}
                 found.append({**row, "n": int(present.sum()), "tau_b": tau})
     return found
 
 
-def _ceiling(rating: str, values: Array, resampled: _ResampledPairs) -> Record:
+def _ceiling(rating: str, pairs: RatedPairs, weights: Array) -> Record:
+    values = pairs.ratings[rating]
     rated = ~np.isnan(values)
     rows = values[rated.any(axis=1)]
     shared = rated.sum(axis=0) >= 2
     mean = mean_of_raters(values)
-    ties = largest_tau_b(mean[~np.isnan(mean)]) if (~np.isnan(mean)).any() else float("nan")
-    between = against = None
+    ties = largest_tau_b(mean[~np.isnan(mean)]) if (~np.isnan(mean)).any() else math.nan
+    between = against = UNDEFINED
     if len(rows) > 1:
-        pairs = [resampled.tau_b([row], list(rows[k + 1 :]))[0] for k, row in enumerate(rows[:-1])]
+        couples = [
+            _tau_b([row], list(rows[k + 1 :]), weights)[0] for k, row in enumerate(rows[:-1])
+        ]
         others = [mean_of_raters(np.delete(rows, k, axis=0)) for k in range(len(rows))]
-        alone = [resampled.tau_b([x], [y])[0, 0] for x, y in zip(rows, others, strict=True)]
-        units = resampled.units(shared)
-        between = resampled.interval(_mean(np.concatenate(pairs)), units)
-        against = resampled.interval(_mean(np.stack(alone)), units)
+        alone = [_tau_b([x], [y], weights)[0, 0] for x, y in zip(rows, others, strict=True)]
+        units = resampled_units(shared, pairs.studies)
+        between = bootstrap_interval(_mean(np.concatenate(couples)), units)
+        against = bootstrap_interval(_mean(np.stack(alone)), units)
     return {
         "rating": rating,
         "raters": len(rows),
         "n": int(shared.sum()),
-        "between": between or UNDEFINED,
-        "against_others": against or UNDEFINED,
+        "between": between,
+        "against_others": against,
         "ties": ties,
     }
 
@@ -278,10 +256,8 @@ def _ranked(
     def share(values: Array, of: NDArray[np.str_]) -> Interval:
         if not len(values):
             return UNDEFINED
-        return grouped_mean(
-            values, of.tolist(),
-            level=settings.level, resamples=settings.resamples, seed=settings.seed,
-        )  # fmt: skip
+        drawn = {"resamples": settings.resamples, "seed": settings.seed}
+        return grouped_mean(values, of.tolist(), **drawn)
 
     right = np.where(a == 0, 0.5, (a == b).astype(np.float64))
     return {

@@ -27,12 +27,12 @@ from vlscore.stats import (
     Presentation,
     Result,
     TextTable,
-    benjamini_hochberg,
     crossed,
     grouped_mean,
     interval_cells,
     one_sided_p_value,
     text_table,
+    with_adjusted_p,
 )
 
 if TYPE_CHECKING:
@@ -100,7 +100,6 @@ def compare_errors(
     pairs: RatedPairs,
     *,
     rate: float = RATE,
-    level: float = 0.95,
     resamples: int = 1000,
     seed: int = 0,
 ) -> "dict[str, DataFrame]":
@@ -112,7 +111,7 @@ def compare_errors(
     Args:
         pairs: error counts; `candidates` name the oracles.
         rate: false discovery rate.
-        level, resamples, seed: of the bootstrap of the means.
+        resamples, seed: of the bootstrap of the means.
 
     Returns:
         "means": of a candidate (the metric that chose the reports), which errors ("all",
@@ -132,7 +131,7 @@ def compare_errors(
     oracles = list(dict.fromkeys(pairs.candidates))
     ids = [list(pairs.studies), list(pairs.candidates)]
     means, tests = [], []
-    options: dict[str, Any] = {"level": level, "resamples": resamples, "seed": seed}
+    options = {"resamples": resamples, "seed": seed}
     for which, errors in _errors(pairs).items():
         # Of each category: a row a study, a column an oracle.
         tables = {
@@ -150,11 +149,7 @@ def compare_errors(
                 row = {"candidate": name, "other": other, "which": which, "category": category}
                 row |= {"n": len(x), "difference": float((x - y).mean())}
                 rows.append({**row, "p_value": one_sided_p_value(x, y)})
-        adjusted = benjamini_hochberg([row["p_value"] for row in rows])
-        tests += [
-            {**row, "adjusted_p": float(p), "is_worse": bool(p <= rate)}
-            for row, p in zip(rows, adjusted, strict=True)
-        ]
+        tests += [{**row, "is_worse": row["adjusted_p"] <= rate} for row in with_adjusted_p(rows)]
     return {"means": frame(means), "tests": frame(tests)}
 
 

@@ -18,13 +18,13 @@ from vlscore.evaluation.study_images import ImagesOf
 from vlscore.metrics import Scorer, find_metric
 from vlscore.stats import (
     Interval,
-    benjamini_hochberg,
     correlation_interval,
     difference_of,
     grouped_auc,
     grouped_mean,
     paired_p_value,
     places_by_group,
+    with_adjusted_p,
     without_rounding,
 )
 
@@ -97,8 +97,7 @@ def image_swap(
         for metric in scorer.metrics
         for image, values_of in wrong.items()
     ]
-    adjusted = benjamini_hochberg([each["p_value"] for each in found])
-    return frame({**each, "adjusted_p": float(p)} for each, p in zip(found, adjusted, strict=True))
+    return frame(with_adjusted_p(found))
 
 
 def _donors(studies: Sequence[str], seed: int) -> dict[str, str]:

@@ -25,7 +25,6 @@ from vlscore.stats import (
     Presentation,
     TextTable,
     auc,
-    benjamini_hochberg,
     crossed,
     dot_plots,
     figure_style,
@@ -39,6 +38,7 @@ from vlscore.stats import (
     paired_p_value,
     text_table,
     two_sample_p_value,
+    with_adjusted_p,
     with_demonstration,
 )
 
@@ -123,10 +123,7 @@ def compare_kinds(
             if {kind, control} <= of.keys()
         ]
         resampling(number, 0)
-    adjusted = benjamini_hochberg([each["p_value"] for each in contrasts])
-    for each, p in zip(contrasts, adjusted, strict=True):
-        each["adjusted_p"] = float(p)
-    frames = {"kinds": kinds, "contrasts": contrasts, "strengths": strengths}
+    frames = {"kinds": kinds, "contrasts": with_adjusted_p(contrasts), "strengths": strengths}
     return {
         "metrics": scored.counts(ENDS),
         "normal": concat(normal, ignore_index=True)[["metric", "value"]].astype({"value": float}),
