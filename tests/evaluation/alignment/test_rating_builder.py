@@ -22,6 +22,12 @@ def test_a_cell_of_one_rater_costs_no_rating_of_another(tmp_path):
     assert "'ann' rates this candidate twice; both ratings are left out" in pairs.bad[1].reason
 
 
+def test_a_row_of_two_raters_that_names_no_study_is_one_failed_row(tmp_path):
+    text = "study_id,candidate_id,ann,bob\n,a,1,2\ns1,a,1,1\n"
+    pairs = read_ratings(_table(tmp_path / "t.csv", text), by_rater=("ann", "bob"))
+    assert [(bad.row, bad.reason) for bad in pairs.bad] == [(1, 'column "study_id" is empty')]
+
+
 def test_a_rating_without_a_rater_costs_no_rating_of_another(tmp_path):
     text = HEAD + "s1,a,ann,1\ns1,a,,5\ns1,b,ann,2\ns1,b,bob,3\n"
     pairs = read_ratings(_table(tmp_path / "t.csv", text))

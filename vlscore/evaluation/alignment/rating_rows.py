@@ -115,7 +115,7 @@ def rated_pairs(
     ratings, counts = _arrays(good, raters, list(first), spoilt)
     refused = (Failure(r.number, r.pair[0] if r.pair else "", r.reason) for r in rows if r.reason)
     # A row of several raters that names no pair is refused once for each of them.
-    refused_once = {(row if row.id is None else k): row for k, row in enumerate(refused)}
+    refused_once = {(k if row.id else row): row for k, row in enumerate(refused)}
     found_bad = (*bad, *refused_once.values())
     is_rated = np.any([~np.isnan(values).all(axis=0) for values in ratings.values()], axis=0)
     if not ratings or not is_rated.any():
