@@ -53,7 +53,7 @@ def test_loads_are_balanced_and_a_study_stays_together(systems, tmp_path):
     assert sorted(met.values()) == [2] * 6
     for rater in RATERS:
         own = [items[row["item"]] for row in read_rows(tmp_path / "s" / f"sheet-{rater}.csv")]
-        seen = Counter(name for item in own for name in item.reports[0].systems)
+        seen = Counter(name for item in own for name in item.systems[0])
         assert set(seen.values()) == {6}
 
 
@@ -77,7 +77,7 @@ def test_nothing_that_a_rater_can_sort_by_tells_which_system_is_report_a(tmp_pat
         names = [row["item"] for row in rows]
         assert len(names) == count
         for order in (names, sorted(names), sorted(names, key=lambda name: name[::-1])):
-            first = np.array([items[n].reports[0].systems == ("delta",) for n in order])
+            first = np.array([items[n].systems[0] == ("delta",) for n in order])
             fair = 4 * 0.5 / np.sqrt(count)
             assert abs(first.mean() - 0.5) < fair
             for step in (1, 2, 3):
@@ -90,7 +90,7 @@ def test_nothing_that_a_rater_can_sort_by_tells_which_system_is_report_a(tmp_pat
         for place in range(-3, 0):
             for letter in {name[place] for name in names}:
                 own = [n for n in names if n[place] == letter]
-                share = np.mean([items[n].reports[0].systems == ("delta",) for n in own])
+                share = np.mean([items[n].systems[0] == ("delta",) for n in own])
                 assert abs(share - 0.5) < 4 * 0.5 / np.sqrt(len(own))
 
 
@@ -105,7 +105,7 @@ def test_each_system_is_report_a_as_often_as_report_b(systems, tmp_path):
             # In study 0 one comparison is of two systems at once.
             if item.study == "s00":
                 continue
-            sides[item.reports[0].systems[0], item.reports[1].systems[0]] += 1
+            sides[item.systems[0][0], item.systems[1][0]] += 1
         # Reports that are equal are not compared.
         assert len(rows) == 3 * 11 + 1
         for one, other in itertools.combinations(("one", "two", "three"), 2):
@@ -123,7 +123,7 @@ def filled(systems, tmp_path):
     for rater in ("ann", "bob"):
         rows = read_rows(folder / f"sheet-{rater}.csv")
         for row in rows:
-            worse = ("one", "two", "three").index(items[row["item"]].reports[0].systems[0])
+            worse = ("one", "two", "three").index(items[row["item"]].systems[0][0])
             noise = rng.integers(2) if rater == "bob" else 0
             row[next(iter(COUNTS))] = str(worse + noise)
             row |= dict.fromkeys(["correctness", "completeness", "readability"], str(5 - worse))
@@ -259,7 +259,7 @@ def test_a_comparison_that_two_systems_share_counts_once_between_raters(systems,
         path = folder / f"sheet-{rater}.csv"
         rows = read_rows(path)
         for row in rows:
-            one, other = (report.systems for report in items[row["item"]].reports)
+            one, other = items[row["item"]].systems
             is_worse = "three" in one
             # The raters differ in the shared comparison of study 0 alone.
             is_worse ^= items[row["item"]].study == "s00" and rater == "ann"

@@ -43,7 +43,7 @@ from vlscore.evaluation.alignment.rating_rows import (
     yes_or_no,
 )
 from vlscore.evaluation.ratings.sheet_files import KEY
-from vlscore.evaluation.ratings.sheet_reading import FilledSheets
+from vlscore.evaluation.ratings.sheet_reading import read_sheets
 
 # The rater of a table without raters.
 ONE_RATER = "rater"
@@ -69,7 +69,7 @@ _FOLDERS: Mapping[str, tuple[Callable[[Path], RatedPairs], Callable[..., bool], 
     "rexval": (read_rexval, all, (REPORTS, COUNTS)),
     "radevalx": (read_radevalx, all, tuple(RADEVALX)),
     "radpref": (read_radpref, any, (RADPREF_FOLDER, RADPREF_REPORTS)),
-    "sheets": (lambda folder: FilledSheets(folder).pairs, all, (KEY,)),
+    "sheets": (lambda folder: read_sheets(folder)[0], all, (KEY,)),
 }
 
 

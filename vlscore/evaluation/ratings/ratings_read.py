@@ -10,9 +10,9 @@ import numpy as np
 from vlscore.core import file_digest, frame
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
-from vlscore.evaluation.ratings.questions import DIMENSIONS, ERRORS, PREFERRED
+from vlscore.evaluation.ratings.questions import PREFERRED
 from vlscore.evaluation.ratings.rater_agreement import preferences_of, rater_agreement, strengths
-from vlscore.evaluation.ratings.sheet_reading import RANK, FilledSheets
+from vlscore.evaluation.ratings.sheet_reading import RANK, read_sheets
 from vlscore.stats import (
     Content,
     Presentation,
@@ -71,8 +71,7 @@ def ratings_read(
             nothing: it is in failures.csv, with its sheet.
         InvalidSetting: a group names a rater without a sheet, or `out` holds other results.
     """
-    filled = FilledSheets(folder)
-    pairs = filled.pairs
+    pairs, answers, sheets = read_sheets(folder)
     chosen = _groups(groups or {}, pairs.raters)
     key = {
         "command": "ratings read",
@@ -87,31 +86,23 @@ def ratings_read(
         agreement, systems = [], []
         for group, members in chosen.items():
             own = [k for k, rater in enumerate(pairs.raters) if rater in members]
-            for rating, values, studies, level in _rated(filled):
+            for rating, values, studies, level in _rated(pairs, answers):
                 found = rater_agreement(values[own], studies, level=level, **options)
                 if found is not None:
                     agreement.append({"group": group, "rating": rating, "level": level, **found})
-            preferred = {name: implied_preferences(pairs, name) for name in pairs.primary}
-            if len(filled.preferences):
-                preferred = {PREFERRED: filled.preferences}
+            preferred = {PREFERRED: answers}
+            if answers.empty:
+                preferred = {name: implied_preferences(pairs, name) for name in pairs.primary}
             systems += [
                 {"rating": rating, "group": group, **row}
                 for rating, each in preferred.items()
                 for row in strengths(each[each["rater"].isin(members)], **options)
             ]
-        answered = [
-            {"sheet": name, "answered": done, "asked": asked}
-            for name, (done, asked) in filled.sheets.items()
-        ]
-        frames = {
-            "sheets": frame(answered),
-            "agreement": frame(agreement),
-            "systems": frame(systems),
-        }
-        rows, align_with = _tables_to_align(filled)
+        frames = {"sheets": sheets, "agreement": agreement, "systems": systems}
+        rows, align_with = _tables_to_align(pairs, answers)
         commands = [f"vlscore align {Path(out) / name} {how}".strip() for name, how in align_with]
         return Content(
-            frames,
+            {name: frame(records) for name, records in frames.items()},
             rows,
             pairs.bad,
             notes=pairs.notes,
@@ -134,15 +125,16 @@ def _groups(named: Mapping[str, Sequence[str]], raters: Sequence[str]) -> dict[s
     return {ALL: list(raters), **{name: list(members) for name, members in named.items()}}
 
 
-def _rated(filled: FilledSheets) -> Iterator[tuple[str, Array, Sequence[str], str]]:
+def _rated(
+    pairs: RatedPairs, answers: "DataFrame"
+) -> Iterator[tuple[str, Array, Sequence[str], str]]:
     """Yield name, values (raters, units), studies of the units and level of measurement.
 
     Reports of a study that are equal are judged once: they are one unit.
     """
-    pairs = filled.pairs
-    if len(filled.preferences):
+    if len(answers):
         unit = ["study", "first", "second"]
-        own = filled.preferences[~filled.preferences["repeats"]]
+        own = answers[~answers["repeats"]]
         own = own.drop_duplicates(["rater", *unit], keep="last")
         table = own.pivot(index="rater", columns=unit, values="answer")
         values = table.reindex(list(pairs.raters)).to_numpy(np.float64)
@@ -170,13 +162,11 @@ def implied_preferences(pairs: RatedPairs, rating: str) -> "DataFrame":
 
 
 def _tables_to_align(
-    filled: FilledSheets,
+    pairs: RatedPairs, answers: "DataFrame"
 ) -> "tuple[dict[str, DataFrame], list[tuple[str, str]]]":
     """Return the tables that `vlscore align` reads, and name and options of each."""
     from pandas import DataFrame
 
-    pairs = filled.pairs
-    asks = {question.ask for question in filled.questions}
     # A row a pair and rater.
     of_pair = {
         "study_id": pairs.studies, "candidate_id": pairs.candidates, "rater": None,
@@ -189,15 +179,15 @@ def _tables_to_align(
         values = DataFrame({name: pairs.ratings[name].T.ravel() for name in names})
         return rows.join(values.map("{:g}".format))[values.notna().any(axis=1)]
 
-    if len(filled.preferences):
-        comparisons = filled.preferences.drop(columns="repeats")
+    if len(answers):
+        comparisons = answers.drop(columns="repeats")
         tables = {
             RANKS: long([RANK]),
             COMPARISONS: comparisons.rename(columns={"study": "study_id"}),
         }
         return tables, [(RANKS, f'--rename rating="{RANK}" --ratings-are ranks')]
     tables, align_with = {}, []
-    if ERRORS in asks:
+    if pairs.counts:
         counts = DataFrame({key: values.T.ravel() for key, values in pairs.counts.items()})
         counts.columns = counts.columns.set_names(["category", "significant"])
         stacked = counts.stack(["category", "significant"], future_stack=True).dropna()
@@ -207,8 +197,8 @@ def _tables_to_align(
         )
         tables[COUNTED] = rows.join(found, how="right")
         align_with.append((COUNTED, ""))
-    if DIMENSIONS in asks:
-        names = [q.name for q in filled.questions if q.ask == DIMENSIONS]
+    if pairs.qualities:
+        names = [name for name in pairs.ratings if name in pairs.qualities]
         tables[RATINGS] = long(names)
         renamed = ",".join(f"rating={name}" for name in names)
         how = f'--rename "{renamed}" --ratings-are quality'

@@ -11,7 +11,7 @@ from vlscore.data import ColumnNames, Study, TextPolicy, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.comparison.sources import open_images, open_sources, split_name
 from vlscore.evaluation.comparison.systems import join
-from vlscore.evaluation.ratings.sheet_files import JudgedReport, SheetItem
+from vlscore.evaluation.ratings.sheet_files import SheetItem
 
 # Items to judge, notes, and the images of their studies.
 Material = tuple[list[SheetItem], list[str], Mapping[str, Study | Failure]]
@@ -112,12 +112,9 @@ def _of_oracles(
 def _distinct(study: str, reference: str, texts: Mapping[str, str]) -> list[SheetItem]:
     """Return an item for each different report of a study."""
     return [
-        SheetItem(
-            "", study, reference,
-            (JudgedReport(tuple(name for name, own in texts.items() if own == text), text),),
-        )
+        SheetItem("", study, reference, {text: tuple(n for n, own in texts.items() if own == text)})
         for text in dict.fromkeys(texts.values())
-    ]  # fmt: skip
+    ]
 
 
 def _oracles(

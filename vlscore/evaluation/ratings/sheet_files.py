@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from vlscore.core import cells, from_plain, plain, read_frame, reading_result
 from vlscore.data import Study, read_image
@@ -28,13 +28,6 @@ _KEY_COLUMNS = (ITEM, "study_id", "candidate_id", REFERENCE, CANDIDATE)
 _SIDE, _RATERS = "side", "raters"
 
 
-class JudgedReport(NamedTuple):
-    """A report, and the systems that wrote it, or the metrics that chose it."""
-
-    systems: tuple[str, ...]
-    text: str
-
-
 @dataclass(frozen=True)
 class SheetItem:
     """What raters judge at once: one report, or two that they compare.
@@ -43,20 +36,21 @@ class SheetItem:
         name: what raters read; the other order of the same two reports has another name.
         study: id.
         reference: the reference report.
-        reports: the report to be judged; or report A and report B.
+        reports: the report to be judged, or report A and report B -> the systems that wrote it, or
+            the metrics that chose it.
         raters: who are asked.
     """
 
     name: str
     study: str
     reference: str
-    reports: tuple[JudgedReport, ...]
+    reports: Mapping[str, tuple[str, ...]]
     raters: tuple[str, ...] = ()
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """Return the reports that a rater reads: the reference, then what is to be judged."""
-        return (self.reference, *(report.text for report in self.reports))
+    def systems(self) -> list[tuple[str, ...]]:
+        """Return the systems of each report."""
+        return list(self.reports.values())
 
 
 def sheet_name(rater: str, suffix: str = CSV) -> str:
@@ -71,7 +65,8 @@ def write_sheet(path: Path, items: Iterable[SheetItem], questions: Sequence[Ques
         writer = csv.writer(stream)
         writer.writerow([ITEM, REFERENCE, *shown, *(question.name for question in questions)])
         for item in items:
-            writer.writerow(cells([item.name, *item.texts, *[""] * len(questions)]))
+            texts = [item.name, item.reference, *item.reports]
+            writer.writerow(cells(texts + [""] * len(questions)))
 
 
 def write_key(path: Path, items: Iterable[SheetItem]) -> None:
@@ -81,9 +76,9 @@ def write_key(path: Path, items: Iterable[SheetItem]) -> None:
         writer.writerow([*_KEY_COLUMNS, _SIDE, _RATERS])
         for item in items:
             sides = ("",) if len(item.reports) == 1 else (FIRST, SECOND)
-            for side, report in zip(sides, item.reports, strict=True):
-                for system in report.systems:
-                    row = [item.name, item.study, system, item.reference, report.text]
+            for side, (text, systems) in zip(sides, item.reports.items(), strict=True):
+                for system in systems:
+                    row = [item.name, item.study, system, item.reference, text]
                     writer.writerow(cells([*row, side, ";".join(item.raters)]))
 
 
@@ -95,10 +90,10 @@ def read_key(path: Path) -> dict[str, SheetItem]:
         rows = rows.where(rows.notna(), "")
         for name, own in rows.groupby(ITEM, sort=False):
             _, study, _, reference, _, _, raters = own.iloc[0]
-            reports = tuple(
-                JudgedReport(tuple(each["candidate_id"]), each[CANDIDATE].iloc[0])
+            reports = {
+                each[CANDIDATE].iloc[0]: tuple(each["candidate_id"])
                 for _, each in own.groupby(_SIDE)
-            )
+            }
             asked = tuple(filter(None, raters.split(";")))
             items[str(name)] = SheetItem(str(name), study, reference, reports, asked)
     return items
@@ -180,7 +175,11 @@ def write_page(
         "file": sheet_name(rater),
         "questions": plain(list(questions)),
         "items": [
-            {"name": item.name, "texts": item.texts, "images": numbers[item.study]}
+            {
+                "name": item.name,
+                "texts": [item.reference, *item.reports],
+                "images": numbers[item.study],
+            }
             for item in items
         ],
         "has_images": images is not None,

@@ -221,16 +221,16 @@ def _comparisons(selected: Sequence[SheetItem], rng: np.random.Generator) -> lis
     leads: dict[tuple[str, str, str], int] = {}
     found: list[SheetItem] = []
     for k in rng.permutation(len(couples)):
-        (one,), (other,) = (item.reports for item in couples[k])
+        (one,), (other,) = (item.reports.items() for item in couples[k])
         study = couples[k][0]
         is_asked: dict[bool, list[str]] = {True: [], False: []}
         for rater in study.raters:
-            systems = (rater, one.systems[0], other.systems[0])
+            systems = (rater, one[1][0], other[1][0])
             lead = leads.get(systems, 0)
             is_first = lead < 0 or (lead == 0 and bool(rng.integers(2)))
             leads[systems] = lead + (1 if is_first else -1)
             is_asked[is_first].append(rater)
         for is_first, two in ((True, (one, other)), (False, (other, one))):
             if asked := tuple(is_asked[is_first]):
-                found.append(replace(study, reports=two, raters=asked))
+                found.append(replace(study, reports=dict(two), raters=asked))
     return found
