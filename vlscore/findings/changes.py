@@ -240,8 +240,18 @@ class StatedChanges:
             in_list = (joined or (in_list and "," in between)) and joints.issuperset(between)
             # "The opacity, which may be a pneumonia, has grown"
             is_aside = between[:1] == behind[:1] == [","] and not joints.issuperset(between)
-            if in_list or is_aside:
+            if (in_list or is_aside) and not (
+                # "There is an effusion, and edema has resolved" has two verbs.
+                lists["verbs_of_clauses"].intersection(said[:1])
+                and lists["verbs_of_clauses"].intersection(self._clause_before(one))
+            ):
                 yield Comparison(one.observation, TemporalChange(shared.value), shared.span, number)
+
+    def _clause_before(self, finding: Finding) -> list[str]:
+        """Return the words of a finding's clause that stand before it."""
+        forms = self._forms(0, finding.span.start)
+        begins = [n for n, form in enumerate(forms, start=1) if form in self._conjunctions]
+        return forms[begins[-1] if begins else 0 :]
 
     def _shared_behind(self) -> Iterator[Comparison]:
         """Find the changes of findings behind another: "increase in effusion and edema".

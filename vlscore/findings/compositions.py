@@ -34,7 +34,7 @@ LAYERS = frozenset(
     (
         *("mention", "subject", "topic", "place", "severity", "normal", "change", "comparative"),
         *("event", "disease", "unseen", "earlier", "time", "trigger", "boundary", "either"),
-        *("amount", "backward", "governing"),
+        *("amount", "backward", "governing", "state"),
     )
 )
 #: Words with one of the list's endings, and words that the list lacks; no list could have all of

@@ -78,6 +78,12 @@ def find_triggers(
         for b in boundaries
         if b.first not in named and not hidden.issuperset(range(b.first, b.last))
     ]
+    # ", cardiomegaly" ends what precedes; the name is of what follows.
+    names = found.get("mention", ())
+    boundaries = [
+        b._replace(last=b.first + 1) if any(b.covers(name) for name in names) else b
+        for b in boundaries
+    ]
     return sorted((*triggers, *boundaries), key=lambda match: (match.first, match.last))
 
 

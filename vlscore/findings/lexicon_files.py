@@ -16,7 +16,7 @@ from vlscore.errors import InvalidLexicon
 
 #: Raised by one where the rules (not only the lexicons) read the same words otherwise; also where
 #: `vlscore.text` does, whose words a frozen lexicon does not hold.
-_RULES = 12
+_RULES = 13
 #: The tables of a lexicon of findings. The folder that ships has further ones, for perturbations.
 TABLES = (
     *("observations", "coverage", "context", "location", "severity", "change", "sentences"),

@@ -132,6 +132,7 @@ class _Frames:
         self._forms = [t.form for t in tokens]
         self._subjects = _merge(subjects)
         self._normals, self._likewise = found.get("normal", ()), found.get("likewise", ())
+        self._named = found.get("mention", ())
         self._normal_of = lexicon.normal_of
         self._grammar = lexicon.lists
         self._adverb_endings = tuple(lexicon.lists["adverb_endings"])
@@ -176,6 +177,8 @@ class _Frames:
         return [
             (subject, name, word)
             for word in self._normals
+            # "Free" is part of a name in "free air", and calls nothing normal.
+            if not any(name.covers(word) for name in self._named)
             for subject in self._called_normal_by(word)
             for name in subject.names
         ]
@@ -183,12 +186,12 @@ class _Frames:
     def _called_normal_by(self, word: Match) -> list[Subject]:
         """Return the subjects that one word calls normal.
 
-        In "lungs clear, heart normal" it ends a clause, and is of the subject before.
+        In "lungs clear and heart normal" it is of the subject directly before, unless another one
+        that nothing else calls normal follows as closely.
         """
         behind = [s.last for s in self._subjects if s.first == word.last]
-        ends = self._forms[word.last : word.last + 1] in ([], [","], ["."], [";"])
-        ends = ends or any(other.first in behind for other in self._normals)
-        if ends and any(subject.last == word.first for subject in self._subjects):
+        is_free = not behind or any(other.first in behind for other in self._normals)
+        if is_free and any(subject.last == word.first for subject in self._subjects):
             return self._normal_before(word)
         called = self._normal_after(word) or self._normal_before(word)
         return called + self._called_likewise(word) if self._likewise else called

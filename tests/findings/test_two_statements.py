@@ -1,0 +1,128 @@
+"""Two statements of one sentence, in telegraphic English: what is said of each is of it alone."""
+
+from itertools import permutations, product
+
+import pytest
+
+from vlscore.findings import extract
+
+PARTS = (
+    ("lungs", "clear", "opacity"),
+    ("heart size", "normal", "cardiomegaly"),
+    ("mediastinum", "unremarkable", "mediastinal_widening"),
+    ("bones", "intact", "bone_abnormality"),
+    ("costophrenic angles", "free", "costophrenic_blunting"),
+    ("pulmonary vasculature", "normal", "vascular_congestion"),
+    ("trachea", "midline", "mediastinal_shift"),
+)
+CHANGED_PARTS = (
+    ("heart", "enlarged", "cardiomegaly"),
+    ("mediastinum", "widened", "mediastinal_widening"),
+    ("left hemidiaphragm", "elevated", "elevated_diaphragm"),
+    ("pulmonary vasculature", "congested", "vascular_congestion"),
+    ("aorta", "tortuous", "aortic_tortuosity"),
+)
+OF_PARTS = (
+    "{0} {1} and {2} {3}.",
+    "{0} {1}, {2} {3}.",
+    "{0} {1}; {2} {3}; no effusion.",
+    "the {0} appear {1} and the {2} {3}.",
+    "no pleural effusion, {0} {1}, {2} {3}.",
+    "{1} {0} and {3} {2}.",
+)
+SAID = {
+    "there is a {}": "positive",
+    "persistent {}": "positive",
+    "{} is present": "positive",
+    "{} unchanged": "positive",
+    "no {}": "negative",
+    "no {} is identified": "negative",
+    "{} has resolved": "negative",
+    "{} is not seen": "negative",
+    "{} cannot be excluded": "uncertain",
+    "{} is possible": "uncertain",
+}
+BEFORE = SAID | {"possible {}": "uncertain", "negative for {}": "negative"}
+JOINTS = (", ", " and ", ", and ", "; ", ". ")
+# These may be meant of both findings.
+AMBIGUOUS = (
+    *(("no {}", joint, "{} is present") for joint in JOINTS),
+    *(("negative for {}", joint, "{} is present") for joint in JOINTS),
+    ("possible {}", ", ", "{} is present"),
+    ("possible {}", ", and ", "{} is present"),
+)
+
+
+def polarities(text):
+    """Return what a text says of each observation."""
+    found = {}
+    for sentence in extract(text).sentences:
+        for each in sentence.findings:
+            found.setdefault(each.observation, set()).add(each.polarity.value)
+    return {observation: "/".join(sorted(said)) for observation, said in found.items()}
+
+
+def misread(statements):
+    """Return the texts that say something else than they should, and what."""
+    return {
+        text: said
+        for text, wanted in statements
+        if not wanted.items() <= (said := polarities(text)).items()
+    }
+
+
+@pytest.mark.parametrize("form", OF_PARTS)
+def test_parts_that_are_all_normal(form):
+    assert (
+        misread(
+            (form.format(*a[:2], *b[:2]), {a[2]: "negative", b[2]: "negative"})
+            for a, b in permutations(PARTS, 2)
+        )
+        == {}
+    )
+
+
+@pytest.mark.parametrize("form", OF_PARTS)
+def test_a_part_that_is_normal_and_one_that_is_not(form):
+    pairs = [(a, b) for a, b in product(CHANGED_PARTS, PARTS) if a[2] != b[2] and a[0] not in b[0]]
+    meant = [((a, b), {a[2]: "positive", b[2]: "negative"}) for a, b in pairs]
+    meant += [((b, a), wanted) for (a, b), wanted in meant]
+    assert misread((form.format(*a[:2], *b[:2]), wanted) for (a, b), wanted in meant) == {}
+
+
+@pytest.mark.parametrize("joint", JOINTS)
+@pytest.mark.parametrize("names", [("pneumonia", "rib fracture"), ("nodule", "pneumothorax")])
+def test_findings_of_which_different_things_are_said(joint, names):
+    findings = {"rib fracture": "fracture"}
+    first, second = (findings.get(name, name) for name in names)
+    assert (
+        misread(
+            (
+                (before.format(names[0]) + joint + behind.format(names[1]) + ".").capitalize(),
+                {first: BEFORE[before], second: SAID[behind]},
+            )
+            for before, behind in product(BEFORE, SAID)
+            if (before, joint, behind) not in AMBIGUOUS
+        )
+        == {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Lungs are free of nodules.", {"nodule": "negative"}),
+        ("Infiltrate-free lungs.", {"infiltrate": "negative"}),
+        ("A focus of free air under the hemidiaphragm.", {"free_air": "positive"}),
+        ("The lungs are clear and the pleural spaces free.", {"opacity": "negative"}),
+        ("Small effusion, cardiomegaly is not seen.", {"cardiomegaly": "negative"}),
+        ("The lungs appear clear and the heart enlarged.", {"opacity": "negative"}),
+    ],
+)
+def test_words_that_are_of_one_part_alone(text, wanted):
+    assert misread([(text, wanted)]) == {}
+
+
+def test_a_word_of_a_name_calls_nothing_normal():
+    """ "Hyper expanded" lungs are not expanded as they should be."""
+    assert polarities("Lungs are hyper expanded.") == {"hyperinflation": "positive"}
