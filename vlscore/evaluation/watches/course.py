@@ -1,7 +1,6 @@
 """Course of what is watched over the days of one reference period: evidence, alarm, means."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
@@ -23,24 +22,6 @@ from vlscore.stats import (
 _SATURDAY = 5
 # Streams that a line names.
 _NAMED = 3
-
-
-@dataclass(frozen=True)
-class StreamChange:
-    """A change of a stream: its means before and since the day on which it most likely began."""
-
-    stream: Stream
-    before: float
-    since: float
-    began: str
-
-    def __str__(self) -> str:
-        name = self.stream.name
-        if self.stream.group == FINDINGS:
-            name = f"share of reports that state {name}"
-        went = "rose" if self.since > self.before else "fell"
-        means = f"{number(self.before)} to {number(self.since)}"
-        return f"{name} {went} from {means}, since about {self.began}"
 
 
 class Course:
@@ -92,27 +73,40 @@ class Course:
         names = set(groups) - {""}
         return np.array([1 / (len(names) * groups.count(g)) if g else 0.0 for g in groups])
 
-    def changes(self, day: int, *, to_better: bool = False) -> list[StreamChange]:
-        """Return the streams whose evidence reaches the threshold on a day, the largest first."""
+    def changes(self, day: int, *, to_better: bool = False) -> dict[int, int]:
+        """Return the streams whose evidence reaches the threshold on a day, the largest first.
+
+        Returns: number of a stream -> the day on which its change most likely began.
+        """
         evidence = (self.better if to_better else self.evidence)[day]
-        found = []
-        for k in np.argsort(-evidence, kind="stable"):
+        found = {}
+        for k in np.argsort(-evidence, kind="stable").tolist():
             if evidence[k] < self.settings.threshold:
                 break
             direction = self.streams[k].direction * (-1 if to_better else 1)
-            began = self._start + most_likely_begin(self._p[self._start : day + 1, k], direction)
-            before, since = (self._mean(r, k) for r in (slice(began), slice(began, day + 1)))
-            found.append(StreamChange(self.streams[k], before, since, self.days[began].day))
+            known = self._p[self._start : day + 1, k]
+            found[k] = self._start + most_likely_begin(known, direction)
         return found
+
+    def _sentence(self, k: int, began: int, day: int) -> str:
+        """Return how the mean of a stream has changed, since a day, up to another."""
+        name, group, _ = self.streams[k]
+        if group == FINDINGS:
+            name = f"share of reports that state {name}"
+        before, since = (self._mean(r, k) for r in (slice(began), slice(began, day + 1)))
+        went = "rose" if since > before else "fell"
+        means = f"{number(before)} to {number(since)}"
+        return f"{name} {went} from {means}, since about {self.days[began].day}"
 
     def line(self) -> str:
         """Return the state after the last day, in one line for a log."""
         day, settings = self.days[-1].day, self.settings
         if self.alarm is not None:
-            on, found = self.days[self.alarm].day, self.changes(self.alarm)
-            more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+            on, found = self.days[self.alarm].day, list(self.changes(self.alarm).items())
+            more = [f"and {len(found) - _NAMED} more"] if len(found) > _NAMED else []
             since = "" if on == day else f" since {on}"
-            return f"{day}: ALARM{since}: " + "; ".join(map(str, found[:_NAMED])) + more
+            named = [self._sentence(*each, self.alarm) for each in found[:_NAMED]]
+            return f"{day}: ALARM{since}: " + "; ".join([*named, *more])
         if self.reference is None:
             return (
                 f"{day}: reference period, {sum(each.reports > 0 for each in self.days)} of "
@@ -140,9 +134,10 @@ class Course:
         """Return a record for each stream: means of the reference period and lately, evidence."""
         last = len(self.days) - 1
         lately = slice(max(self._start, len(self.days) - self.settings.reference_days), None)
-        states = {c.stream.name: f"better, {c.began}" for c in self.changes(last, to_better=True)}
-        for day in (last, self.alarm) if self.alarm is not None else ():
-            states |= {c.stream.name: f"ALARM, {c.began}" for c in self.changes(day)}
+        began = [("better", self.changes(last, to_better=True))]
+        if self.alarm is not None:
+            began += [("ALARM", self.changes(day)) for day in (last, self.alarm)]
+        states = {k: f"{what}, {self.days[d].day}" for what, of in began for k, d in of.items()}
         return [
             {
                 "stream": stream.name,
@@ -152,7 +147,7 @@ class Course:
                 "lately": self.interval(lately, k),
                 "weight": self._weights[k],
                 "evidence": self.evidence[-1, k],
-                "state": states.get(stream.name, "" if self._weights[k] else "not watched"),
+                "state": states.get(k, "" if self._weights[k] else "not watched"),
             }
             for k, stream in enumerate(self.streams)
         ]

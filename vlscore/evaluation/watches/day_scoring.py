@@ -38,15 +38,7 @@ _QUOTED = re.compile(r"'[^']*'|\S*/\S+")
 class Watcher:
     """What scores the reports of every day.
 
-    Attributes:
-        scorer: metrics, encoder and section.
-        settings: of the comparison of days.
-        evidence: evidence.npz of `claims`, by which images judge claims; None for none.
-        embedder: encoder of the evidence; None: that of the scorer, else the default one.
-        columns, image_root: of the tables.
-        keep: columns of the tables that are stored.
-        workers: processes that decode images.
-        on_progress: called with (rows of a day done, rows failed).
+    Attributes: the arguments of `watch`.
     """
 
     scorer: Scorer
@@ -89,7 +81,7 @@ class Watcher:
             claims = [evidence_digest(self.evidence), str(self._claims_embedder.signature)]
         key: dict[str, Any] = as_json(
             {
-                "streams": [[each.name, each.group, each.direction] for each in self.streams()],
+                "streams": self.streams(),
                 "metrics": {name: str(each) for name, each in self.scorer.signatures.items()},
                 "findings": extraction_name(),
                 "section": str(self.scorer.text_policy),

@@ -9,7 +9,7 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vlscore.core import atomic_write, from_plain, plain
 from vlscore.errors import ChecksumMismatch, InvalidSetting
@@ -23,8 +23,7 @@ DAYS = "days"
 _FACTS = b"vlscore"
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(NamedTuple):
     """A value of every report that is watched.
 
     Attributes:

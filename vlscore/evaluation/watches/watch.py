@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, timedelta
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -204,15 +205,12 @@ def _stored_note(old: StoredDay, key: Mapping[str, Any], known: Mapping[str, Sto
 
 def _content(days: Sequence[StoredDay], inputs: Mapping[str, Path]) -> Content:
     """Return the course of all days; alarm, streams and months are of the last period."""
-    periods: dict[int, list[StoredDay]] = {}
-    for day in days:
-        periods.setdefault(day.period, []).append(day)
-    courses = [Course(own) for own in periods.values()]
-    last, streams = courses[-1], courses[-1].stream_rows()
+    courses = [Course(list(own)) for _, own in groupby(days, key=lambda day: day.period)]
+    last = courses[-1]
     rows = sorted((row for each in courses for row in each.day_rows()), key=lambda row: row["day"])
-    months = last.month_rows()
+    frames = {"days": rows, "streams": last.stream_rows(), "months": last.month_rows()}
     return Content(
-        {"days": frame(rows), "streams": frame(streams), "months": frame(months)},
+        {name: frame(each) for name, each in frames.items()},
         failures=[
             Failure(day.day, row, reason)
             for day in days
