@@ -24,7 +24,6 @@ from vlscore.cli.shared import (
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:
-    from vlscore.evaluation import TokenPrices
     from vlscore.metrics import ModelJudge
 
 
@@ -73,19 +72,17 @@ class LanguageModelOptions:
         )
         return ModelJudge(model, prompt=self.prompt, cache=not self.no_cache)
 
-    def token_prices(self) -> "TokenPrices | None":
+    def token_prices(self) -> tuple[float, float] | None:
         """Return the prices; raise InvalidSetting for anything but two numbers."""
         if self.prices is None or self.model is None:
             return None
-        from vlscore.evaluation import TokenPrices
-
         try:
             tokens_in, tokens_out = map(float, self.prices.split(","))
         except ValueError:
             raise InvalidSetting(
                 f"--prices takes two numbers, as in 0.15,0.60, not {self.prices!r}"
             ) from None
-        return TokenPrices(tokens_in, tokens_out)
+        return tokens_in, tokens_out
 
 
 def judge(

@@ -54,7 +54,6 @@ from .finished_folders import draw as draw
 from .finished_folders import methods as methods
 from .installation import Check as Check
 from .installation import doctor as doctor
-from .judgements import TokenPrices as TokenPrices
 from .judgements import judge as judge
 from .label_tables import read_claim_labels as read_claim_labels
 from .label_tables import read_labels as read_labels

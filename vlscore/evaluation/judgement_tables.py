@@ -1,7 +1,6 @@
 """What is counted of judgements, and its tables."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vlscore.core import frame
@@ -23,50 +22,48 @@ def judgement_frames(
     totals: "pandas.DataFrame", errors: Sequence[Mapping[str, Any]], *, has_images: bool
 ) -> "dict[str, pandas.DataFrame]":
     """Return the means of the scores, and errors by category, finding, and side of the image."""
+    import pandas
+
     names = [name for name in (*SCORES, IMAGE_RATING) if name in totals]
-    severities = Counter((each["category"], each["severity"]) for each in errors)
+    all_errors = pandas.DataFrame(errors, columns=["category", "severity", "finding", "supports"])
+
+    def by_category(column: str, values: Collection[Any]) -> "pandas.DataFrame":
+        """Count the errors of each category by the values of a column."""
+        counts = pandas.crosstab(all_errors["category"], all_errors[column])
+        counts = counts.reindex(
+            index=list(map(str, ErrorCategory)), columns=list(values), fill_value=0
+        )
+        return counts.rename(columns=str).rename_axis(columns=None).reset_index()
+
     frames = {
         "scores": frame(
             {"score": name, "mean": bootstrap_mean(totals[name]) if len(totals) else UNDEFINED}
             for name in names
         ),
-        "errors": frame(
-            {
-                "category": str(category),
-                **{str(grade): severities[str(category), grade] for grade in SEVERITIES},
-                "all": int(totals[str(category)].sum()),
-            }
-            for category in ErrorCategory
-        ),
+        "errors": by_category("severity", SEVERITIES),
     }
+    frames["errors"]["all"] = [int(totals[str(category)].sum()) for category in ErrorCategory]
     if errors:
-        frames["findings"] = _findings(errors)
+        frames["findings"] = _findings(all_errors)
     if has_images:
-        sides = Counter((each["category"], each["supports"]) for each in errors)
-        frames["image"] = frame(
-            {
-                "category": str(category),
-                **{side: sides[str(category), side] for side in (CANDIDATE, REFERENCE, NOBODY)},
-            }
-            for category in ErrorCategory
-        )
+        frames["image"] = by_category("supports", (CANDIDATE, REFERENCE, NOBODY))
     return frames
 
 
-def _findings(errors: Sequence[Mapping[str, Any]]) -> "pandas.DataFrame":
+def _findings(errors: "pandas.DataFrame") -> "pandas.DataFrame":
     """Return one row a finding, those of the largest sum of severities first."""
-    found: dict[str, dict[str, int]] = {}
-    columns = {
+    import pandas
+
+    kinds = {
         str(ErrorCategory.OMITTED_FINDING): "missed",
         str(ErrorCategory.FALSE_FINDING): "false",
     }
-    for error in errors:
-        empty = dict.fromkeys(("missed", "false", "other errors", "sum of severities"), 0)
-        own = found.setdefault(error["finding"], empty)
-        own[columns.get(error["category"], "other errors")] += 1
-        own["sum of severities"] += error["severity"]
-    ordered = sorted(found.items(), key=lambda item: (-item[1]["sum of severities"], item[0]))
-    return frame({"finding": finding, **own} for finding, own in ordered)
+    kind, total = errors["category"].map(kinds).fillna("other errors"), "sum of severities"
+    found = pandas.crosstab(errors["finding"], kind)
+    found = found.reindex(columns=["missed", "false", "other errors"], fill_value=0)
+    found[total] = errors.groupby("finding")["severity"].sum()
+    ordered = found.sort_values(total, ascending=False, kind="stable")
+    return ordered.rename_axis(columns=None).reset_index()
 
 
 def _tables(run: Result) -> list[TextTable]:

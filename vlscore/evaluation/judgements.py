@@ -1,14 +1,14 @@
 """Judgements of a table of candidates and references."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any
 
 from vlscore.claims import claims_of, evidence_digest, read_evidence
-from vlscore.core import OnProgress, __version__, frame, json_line, no_progress
+from vlscore.core import OnProgress, __version__, frame, no_progress
 from vlscore.data import Study, StudyTable, TextPolicy, as_table, texts_by_role
 from vlscore.errors import Failure, InvalidReport, InvalidSetting, InvalidStudy
 from vlscore.evaluation.judgement_tables import IMAGE_RATING, SCORES, judgement_frames
@@ -29,10 +29,7 @@ from vlscore.metrics import (
     rating_with_image,
 )
 from vlscore.perturb import ErrorCategory
-from vlscore.stats import (
-    Content,
-    Result,
-)
+from vlscore.stats import Content, Result
 
 if TYPE_CHECKING:
     import pandas
@@ -41,30 +38,11 @@ if TYPE_CHECKING:
 
 
 JUDGEMENTS, TOTALS = "judgements.jsonl", "totals.csv"
-# What is counted of each error.
-_OF_ERROR = ("category", "severity", "finding", "supports")
 # Rows of which a model gets all questions at once.
 _ROWS_AT_ONCE = 1000
 
 # Number of a row -> what its image says about findings, or why it could not be read.
 SeenByRow = Mapping[int | str | None, ImageFindings | str]
-
-
-class TokenPrices(NamedTuple):
-    """Prices of a million tokens, in any one currency.
-
-    Attributes:
-        tokens_in: of questions.
-        tokens_out: of answers.
-    """
-
-    tokens_in: float
-    tokens_out: float
-
-    def cost(self, counts: AnswerCounts) -> float:
-        """Return the price of these answers."""
-        per_token = (counts.tokens_in * self.tokens_in, counts.tokens_out * self.tokens_out)
-        return sum(per_token) / 1e6
 
 
 def judge(
@@ -78,7 +56,7 @@ def judge(
     age_column: str = "age",
     indication_column: str = "indication",
     text_policy: TextPolicy | None = None,
-    prices: TokenPrices | None = None,
+    prices: tuple[float, float] | None = None,
     workers: int = 0,
     overwrite: bool = False,
     on_progress: OnProgress = no_progress,
@@ -99,7 +77,8 @@ def judge(
         age_column, indication_column: of the patient; used where the table has them. An age is
             in years, or as DICOM writes it ("072Y", "003M").
         text_policy: which section of the reports is judged; default: all of the text.
-        prices: of a model's tokens; with them the summary has the cost.
+        prices: of a million tokens of a model's questions, and of its answers, in any one currency;
+            with them the results have the cost.
         workers: processes that decode images.
         overwrite: compute again; earlier results stay until the new ones are complete.
         on_progress: called with (rows done, rows failed).
@@ -111,20 +90,19 @@ def judge(
     """
     judge = judge or RuleJudge()
     if prices is not None and not all(0 <= price < float("inf") for price in prices):
-        raise InvalidSetting(f"prices are 0 or more, not {tuple(prices)}")
-    patient_columns = age_column, indication_column
-    opened = as_table(studies)
+        raise InvalidSetting(f"prices are 0 or more, not {prices}")
+    patient, opened = (age_column, indication_column), as_table(studies)
     table = as_table(
         opened,
         {"reference", "candidate"} | ({"image"} if evidence is not None else set()),
-        also=[name for name in patient_columns if name in opened.found],
+        also=[name for name in patient if name in opened.found],
     )
     key: dict[str, Any] = {
         "vlscore": __version__,
         "command": "judge",
         "judge": judge.name,
         **table.key,
-        "patient_columns": list(patient_columns),
+        "patient_columns": list(patient),
         "text_policy": None if text_policy is None else str(text_policy),
     }
     if prices is not None:
@@ -143,50 +121,32 @@ def judge(
             assert embedder is not None
             seen = _findings_of_images(table, embedder, evidence, workers, on_progress)
             rows_read = len(seen)
-        case_of = partial(_case, columns=patient_columns, text_policy=text_policy, seen=seen)
+        case_of = partial(_case, columns=patient, text_policy=text_policy, seen=seen)
         judged = _judged(table, judge, case_of, lambda n, bad: on_progress(rows_read + n, bad))
-        with (folder / JUDGEMENTS).open("w", encoding="utf-8", newline="") as lines:
-            totals, errors, failures, answers = _write(judged, lines, seen, trust)
-        frames = judgement_frames(totals, errors, has_images=seen is not None)
+        frames, rows, failures, answers = _frames(judged, seen, trust)
         about = []
         if isinstance(judge, ModelJudge):
-            cost = {} if prices is None else {"cost": prices.cost(answers)}
+            cost = {} if prices is None else {"cost": answers.cost(*prices)}
             frames["answers"] = frame([answers.to_dict() | cost])
         else:
             # A note where the rules read few sentences of the table's reports.
             about = language_notes(texts_by_role(table), ["judge"])
-        return Content(
-            frames,
-            {TOTALS: totals},
-            failures,
-            signatures,
-            about,
-            facts={"table": str(table.path.resolve()), "reports": len(totals)},
-        )
+        facts = {"table": str(table.path.resolve()), "reports": len(rows[TOTALS])}
+        return Content(frames, rows, failures, signatures, about, facts)
 
-    notes = _notes(table.notes, judge, prices)
-    return Result.make(
-        out,
-        key,
-        compute,
-        images=None if evidence is None else table.image_files,
-        overwrite=overwrite,
-        notes=notes,
-    )
+    def notes() -> Iterator[str]:
+        """Yield the notes of the call; they are read after the work: the answers are counted."""
+        yield from table.notes
+        if isinstance(judge, ModelJudge) and judge.paid.answers:
+            paid = judge.paid
+            cost = "" if prices is None else f", at a cost of {paid.cost(*prices):.4f}"
+            yield (
+                f"this call asked the model for {paid.answers} answers: {paid.tokens_in} tokens of "
+                f"questions, {paid.tokens_out} of answers{cost}; other answers came from the cache"
+            )
 
-
-def _notes(
-    notes: Sequence[str], judge: RuleJudge | ModelJudge, prices: TokenPrices | None
-) -> Iterator[str]:
-    """Yield the notes of a call; it is read after the work, when the answers are counted."""
-    yield from notes
-    if isinstance(judge, ModelJudge) and judge.paid.answers:
-        paid = judge.paid
-        cost = "" if prices is None else f", at a cost of {prices.cost(paid):.4f}"
-        yield (
-            f"this call asked the model for {paid.answers} answers: {paid.tokens_in} tokens of "
-            f"questions, {paid.tokens_out} of answers{cost}; other answers came from the cache"
-        )
+    images = None if evidence is None else table.image_files
+    return Result.make(out, key, compute, images=images, overwrite=overwrite, notes=notes())
 
 
 def _findings_of_images(
@@ -266,42 +226,38 @@ def _judged(
         on_progress(done, failed)
 
 
-def _write(
+def _frames(
     judged: Iterable[tuple[Study | Failure, JudgeCase, Outcome]],
-    lines: TextIO,
     seen: SeenByRow | None,
     trust: float,
-) -> "tuple[pandas.DataFrame, list[dict[str, Any]], list[Failure], AnswerCounts]":
-    """Write each study's errors as a line.
+) -> "tuple[dict[str, pandas.DataFrame], dict[str, pandas.DataFrame], list[Failure], AnswerCounts]":
+    """Return what is counted of all studies, and the rows of single studies.
 
-    Returns: one row of scores for each study, all errors, the rows without a judgement, and counts
-        of a model's answers.
+    Returns: also the rows without a judgement, and counts of a model's answers.
     """
-    totals: list[dict[str, Any]] = []
-    errors: list[dict[str, Any]] = []
+    import pandas
+
+    records: list[dict[str, Any]] = []
     failures: list[Failure] = []
     answers = Counter(AnswerCounts().to_dict())
-    names = ["study_id", *SCORES, *([IMAGE_RATING] if seen is not None else [])]
     for row, case, (judgement, error, counts) in judged:
-        if counts is not None:
-            answers.update(counts.to_dict())
+        answers.update({} if counts is None else counts.to_dict())
         if judgement is None:
             failures.append(Failure(row.row, row.id, str(error)))
             continue
         record = {"study_id": row.id, "rating": rating(judgement), **judgement.to_dict()}
         if seen is not None:
             _add_image(record, case, judgement, seen[row.row], trust)
-        lines.write(json_line(record))
-        totals.append({name: record[name] for name in names} | judgement.totals)
-        errors += [{name: each.get(name) for name in _OF_ERROR} for each in record["errors"]]
-    if totals:
-        scores = frame(totals)
-    else:
-        # Every row failed: failures.csv says why.
-        import pandas
-
-        scores = pandas.DataFrame(columns=[*names, *map(str, ErrorCategory)], dtype=float)
-    return scores, errors, failures, AnswerCounts(**answers)
+        records.append(record)
+    names = ["study_id", *SCORES, *([IMAGE_RATING] if seen is not None else [])]
+    totals = [{name: each[name] for name in names} | each["totals"] for each in records]
+    # Where every row failed, failures.csv says why.
+    empty = pandas.DataFrame(columns=[*names, *map(str, ErrorCategory)], dtype=float)
+    scores = frame(totals) if totals else empty
+    errors = [error for each in records for error in each["errors"]]
+    frames = judgement_frames(scores, errors, has_images=seen is not None)
+    rows = {JUDGEMENTS: pandas.DataFrame(records), TOTALS: scores}
+    return frames, rows, failures, AnswerCounts(**answers)
 
 
 def _add_image(

@@ -11,7 +11,6 @@ from tests.command import run_command
 from tests.metrics.judge.endpoint_server import EMPTY, Answer, running
 from vlscore import evaluation
 from vlscore.errors import InvalidSetting, MissingDependency
-from vlscore.evaluation import TokenPrices
 from vlscore.metrics import (
     EndpointFailed,
     EndpointModel,
@@ -241,7 +240,7 @@ def test_a_count_of_tokens_that_cannot_be_is_none(count, tmp_path):
     with running(always(Answer(usage=usage))) as endpoint:
         (outcome,) = judge_of(endpoint.url, cache=False).judge_all([CASE])
     assert (outcome.counts.tokens_in, outcome.counts.uncounted) == (0, 1)
-    assert TokenPrices(1.0, 2.0).cost(outcome.counts) == pytest.approx(2e-5)
+    assert outcome.counts.cost(1.0, 2.0) == pytest.approx(2e-5)
 
 
 @pytest.mark.parametrize(
@@ -420,7 +419,7 @@ def test_a_second_run_asks_nothing(cache_folder):
 def test_the_summary_counts_tokens_and_cost_and_a_second_folder_is_free(tmp_path, cache_folder):
     path = tmp_path / "t.csv"
     path.write_text("id,reference,candidate\n1,Clear.,Edema.\n2,Clear.,\n3,Edema.,Clear lungs.\n")
-    prices = TokenPrices(2.0, 10.0)
+    prices = 2.0, 10.0
     with running(always(Answer(EMPTY))) as endpoint:
         first = evaluation.judge(path, tmp_path / "a", judge=judge_of(endpoint.url), prices=prices)
         again = evaluation.judge(path, tmp_path / "b", judge=judge_of(endpoint.url), prices=prices)

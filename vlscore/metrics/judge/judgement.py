@@ -277,6 +277,10 @@ class AnswerCounts:
         self.tokens_out += tokens_out or 0
         self.uncounted += tokens_in is None or tokens_out is None
 
+    def cost(self, price_in: float, price_out: float) -> float:
+        """Return the price of the answers; a million tokens of either kind have these prices."""
+        return (self.tokens_in * price_in + self.tokens_out * price_out) / 1e6
+
     def to_dict(self) -> dict[str, int]:
         """Return plain data, ready for json."""
         return asdict(self)
