@@ -54,7 +54,7 @@ class CheXpertPlus(Dataset):
         for row in table.to_dict("records"):
             parts = PurePosixPath((row["path_to_image"] or "").replace("\\", "/")).parts
             if len(parts) < 3:
-                files.leave_out(row["in_file"], row["in_row"], None, "image", INCOMPLETE)
+                files.leave_out_row(row, "image", INCOMPLETE)
             else:
                 id = f"{parts[-3]}_{parts[-2]}"
                 rows.append({**row, "id": id, "image": "/".join(parts), "view": _view(row)})

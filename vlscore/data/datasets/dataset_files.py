@@ -101,6 +101,12 @@ class DatasetFiles:
         listed = None if id is None else named
         self.left_out.append(Omission(file, row, listed, what, reason, detail))
 
+    def leave_out_row(
+        self, row: Mapping[str, Any], what: str, reason: str, detail: str = ""
+    ) -> None:
+        """Note that the study or image of a row of `table` is left out."""
+        self.leave_out(row["in_file"], row["in_row"], row.get("id"), what, reason, detail)
+
     def relative(self, path: Path) -> str:
         """Return a file's path relative to the folder, with "/"; its name if it is elsewhere."""
         inside = path.is_relative_to(self.folder)
@@ -160,19 +166,12 @@ class DatasetFiles:
         return frame_of(rows, [*renamed.values(), "in_file", "in_row"])
 
     def drop_incomplete(
-        self,
-        table: "pd.DataFrame",
-        needed: Sequence[str],
-        what: str,
-        id: str | None = None,
+        self, table: "pd.DataFrame", needed: Sequence[str], what: str
     ) -> "pd.DataFrame":
-        """Leave out the rows without a value in a needed column, and return the others.
-
-        Args: id: column with the id of the study, for the list of what is left out.
-        """
+        """Leave out the rows without a value in a needed column, and return the others."""
         usable = table[list(needed)].notna().all(axis=1)
         for row in table[~usable].to_dict("records"):
-            self.leave_out(row["in_file"], row["in_row"], row[id] if id else None, what, INCOMPLETE)
+            self.leave_out_row(row, what, INCOMPLETE)
         return table[usable]
 
     def image(

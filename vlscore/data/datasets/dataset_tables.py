@@ -311,10 +311,10 @@ def _is_usable(
     check_files: bool,
 ) -> bool:
     """Return False, and leave the study out, if it cannot be used; absent images are removed."""
-    place = (study["in_file"], study["in_row"], study["id"])
     published = study["image"]
     if (column := _unwritable(study)) is not None:
-        files.leave_out(*place, "study", DAMAGED, f"{column}: not valid UTF-8, or a NUL in a name")
+        detail = f"{column}: not valid UTF-8, or a NUL in a name"
+        files.leave_out_row(study, "study", DAMAGED, detail)
         return False
     if study["id"] in known:
         reason = TWICE
@@ -329,14 +329,14 @@ def _is_usable(
         ]
         for path, own in zip(published, paths, strict=True):
             if own is None:
-                files.leave_out(*place, "image", IMAGE_ABSENT, path)
+                files.leave_out_row(study, "image", IMAGE_ABSENT, path)
         columns = zip(paths, *(study[name] for name in IMAGE_COLUMNS[1:]), strict=True)
         there = [values for values in columns if values[0] is not None]
         study |= {name: [each[k] for each in there] for k, name in enumerate(IMAGE_COLUMNS)}
         if there or not needs_images:
             return True
         reason = ALL_ABSENT if published else NO_IMAGE
-    files.leave_out(*place, "study", reason)
+    files.leave_out_row(study, "study", reason)
     return False
 
 

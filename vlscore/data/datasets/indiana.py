@@ -167,10 +167,10 @@ class IuKaggle(Dataset):
     def studies(self, files: DatasetFiles) -> "pd.DataFrame":
         """Read the studies in the order of the table of reports."""
         projections, reports = files.needed(PROJECTIONS), files.needed(REPORTS)
-        names = {"filename": "image", "projection": "view"}
+        names = {"uid": "id", "filename": "image", "projection": "view"}
         images = files.table(projections, ("uid", "filename", "projection"), "image", names)
-        images = files.drop_incomplete(images, ["uid", "image"], "image", "uid")
-        images = images.assign(id=images["uid"].str.strip(), view=images["view"].str.lower())
+        images = files.drop_incomplete(images, ["id", "image"], "image")
+        images = images.assign(id=images["id"].str.strip(), view=images["view"].str.lower())
         of_study = by_study(images).set_index("id")
         names = {"MeSH": "mesh", "Problems": "problems", **{each: each for each in self.sections}}
         table = files.table(reports, ("uid", "findings", "impression"), "study", names)

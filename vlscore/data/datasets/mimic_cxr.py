@@ -32,7 +32,7 @@ RECORDS = "cxr-record-list.csv"
 METADATA = "mimic-cxr-2.0.0-metadata.csv"
 SPLIT = "mimic-cxr-2.0.0-split.csv"
 _ARCHIVES = ("mimic-cxr-reports.zip", "mimic-cxr-reports")
-_KEYS = ("subject_id", "study_id", "dicom_id")
+_KEYS = {"subject_id": "patient", "study_id": "id", "dicom_id": "dicom_id"}
 # Table -> the columns that are read of it besides the keys, and their names here.
 _FACTS = {
     RECORDS: {"path": "path"},
@@ -70,14 +70,13 @@ class MimicCxr(Dataset):
         """
         path = files.needed(self.listed_in)
         texts = _report_texts(files)
-        images = files.table(path, _KEYS, "image", _FACTS[self.listed_in])
-        images = files.drop_incomplete(images, _KEYS, "image", "study_id")
+        images = files.table(path, [*_KEYS], "image", {**_KEYS, **_FACTS[self.listed_in]})
+        images = files.drop_incomplete(images, [*_KEYS.values()], "image")
         for name in self.joined:
             if (found := files.find(name)) is not None:
                 facts = files.table(found, ("dicom_id",), "image", _FACTS[name])
                 facts = facts.drop_duplicates("dicom_id").drop(columns=["in_file", "in_row"])
                 images = images.merge(facts, how="left", on="dicom_id")
-        images = images.rename(columns={"study_id": "id", "subject_id": "patient"})
         every = (name for names in _FACTS.values() for name in names.values())
         images = images.reindex(columns=list(dict.fromkeys([*images, *every])))
         images = images.astype(object).where(images.notna(), None)
@@ -131,7 +130,7 @@ def _with_report(
         files.leave_out(name, 0, row["id"], "study", DAMAGED, type(error).__name__)
         return None
     if report is None:
-        files.leave_out(row["in_file"], row["in_row"], row["id"], "study", REPORT_ABSENT, name)
+        files.leave_out_row(row, "study", REPORT_ABSENT, name)
         return None
     return {**row, **sections_of(report), "full_report": report}
 

@@ -61,14 +61,10 @@ class PadChest(Dataset):
         needed = ("ImageID", "ImageDir", "StudyID", "Report")
         table = files.table(path, needed, "image", _COLUMNS)
         rows = []
-        for row in files.drop_incomplete(table, ["ImageID", "id"], "image", "id").to_dict(
-            "records"
-        ):
+        for row in files.drop_incomplete(table, ["ImageID", "id"], "image").to_dict("records"):
             view = (row["view"] or "").strip()
             if view in _NOT_CHEST:
-                files.leave_out(
-                    row["in_file"], row["in_row"], row["id"], "image", OTHER_PROJECTION, view
-                )
+                files.leave_out_row(row, "image", OTHER_PROJECTION, view)
                 continue
             sizes = {name: whole_number(row[name]) for name in ("rows", "columns")}
             image = self._image(row["ImageID"], row["ImageDir"] or "", files)
