@@ -10,13 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from vlscore.encoders import (
-    VOCABULARY_FILES,
-    cached_file,
-    checkpoint_in,
-    network_cards,
-    vocabulary_file,
-)
+from vlscore.encoders import VOCABULARY_FILES, checkpoint_in, network_cards, vocabulary_file
 from vlscore.errors import IncompatibleCheckpoint, WeightsNotFound
 from vlscore.metrics.memo import content_digest
 
@@ -26,41 +20,40 @@ CONFIG, WEIGHTS = "config.json", "weights.th"
 def chexbert_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[Path, Path]:
     """Return checkpoint and vocabulary; load and download nothing. Raises WeightsNotFound."""
     path = checkpoint_in(Path(weights).expanduser(), ("chexbert.pth",))
-    given = None if vocabulary is None else Path(vocabulary).expanduser()
-    if given is not None and not given.exists():
-        # transformers would take any other text for the name of a repository to download.
-        raise WeightsNotFound(f"{given}: there is no such vocabulary file or folder")
-    try:
-        return path, vocabulary_file(given, next_to=path, hub_id="bert-base-uncased")
-    except WeightsNotFound:
-        raise WeightsNotFound(
-            f"no vocab.txt is next to {path}: `vlscore weights fetch chexbert` downloads that of "
-            "bert-base-uncased; or write its path as vocabulary=PATH"
-        ) from None
+    advice = (
+        f"no vocab.txt is next to {path}: `vlscore weights fetch chexbert` downloads that of "
+        "bert-base-uncased; or write its path as vocabulary=PATH"
+    )
+    return path, _vocabulary(vocabulary, path, "bert-base-uncased", advice)
 
 
 def radgraph_files(weights: str | Path, vocabulary: str | Path | None) -> tuple[Path, Path]:
     """Return archive and vocabulary; load and download nothing. Raises WeightsNotFound."""
     path = Path(weights).expanduser()
     check_place(path)
-    place = Path(vocabulary).expanduser() if vocabulary is not None else path
-    if place.is_file() and vocabulary is not None:
-        return path, place
-    folder = place if place.is_dir() else place.parent
-    for name in VOCABULARY_FILES:
-        if (folder / name).is_file():
-            return path, folder / name
     # What `vlscore weights fetch` downloads with an archive lies elsewhere in the hub's cache.
-    for card in network_cards().values():
-        if path.name in {file.name for file in card.weights.files} and card.weights.vocabulary:
-            for name in VOCABULARY_FILES:
-                if (found := cached_file(card.weights.vocabulary, name)) is not None:
-                    return path, found
-    raise WeightsNotFound(
-        f"{folder} has no {' or '.join(VOCABULARY_FILES)}, because the archive does not contain "
-        "it: its config.json names a BERT; write the path of that BERT's vocabulary as "
-        "vocabulary=PATH, or fetch archive and vocabulary with `vlscore weights fetch radgraph`"
+    known = [card.weights for card in network_cards().values()]
+    hubs = [each.vocabulary for each in known if path.name in {file.name for file in each.files}]
+    folder = vocabulary or (path if path.is_dir() else path.parent)
+    advice = (
+        f"{folder} has no {' or '.join(VOCABULARY_FILES)}, because the archive "
+        "does not contain it: its config.json names a BERT; write the path of that BERT's "
+        "vocabulary as vocabulary=PATH, or fetch archive and vocabulary with `vlscore weights "
+        "fetch radgraph`"
     )
+    return path, _vocabulary(vocabulary, path, next(filter(None, hubs), ""), advice)
+
+
+def _vocabulary(given: str | Path | None, next_to: Path, hub_id: str, advice: str) -> Path:
+    """Return a vocabulary: as given, else next to the weights, else in the hub's cache."""
+    place = None if given is None else Path(given).expanduser()
+    if place is not None and not place.exists():
+        # Any other text would be taken for the name of a repository to download.
+        raise WeightsNotFound(f"{place}: there is no such vocabulary file or folder")
+    try:
+        return vocabulary_file(place, next_to=next_to, hub_id=hub_id)
+    except WeightsNotFound:
+        raise WeightsNotFound(advice) from None
 
 
 # New names of repositories on the hub -> names that archives of the time before contain.
