@@ -8,6 +8,7 @@ import pytest
 from tests.evaluation.samples import compare
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import evaluate, join, open_sources
+from vlscore.evaluation.comparison.sources import column_of
 from vlscore.metrics import Scorer
 
 ROWS = [
@@ -133,3 +134,16 @@ def test_rows_that_are_left_out_are_failures(tmp_path):
     assert left_out == [(name, f"s{k}") for name in "ab" for k in range(1, 40, 2)]
     assert all('column "reference" is empty' in each.reason for each in result.failures)
     assert sum("left out" in note for note in result.notes) == 2
+
+
+def test_a_column_is_joined_by_the_ids_of_the_studies(write):
+    """Ids may be numbers, or have blanks around them; of a study in several rows one has a group."""
+    rows = [{**row, "id": k + 1.0, "view": "pa"} for k, row in enumerate(ROWS)]
+    rows[3] |= {"id": " s3 ", "view": "ap"}
+    sources = open_sources([write("a", rows)])
+    ids = [study.id for study in join(sources).studies]
+    assert column_of("view", sources, ids) == {name: "ap" if name == "s3" else "pa" for name in ids}
+    assert column_of("view", sources, ["2", "none"]) == {"2": "pa"}
+    sources = open_sources([write("b", [*rows, {"id": "s3", "view": ""}, {"id": 1, "view": "ll"}])])
+    with pytest.raises(InvalidTable, match="row 10: study 1 has two entries of view"):
+        column_of("view", sources, ids)

@@ -203,14 +203,13 @@ def _facts_of_texts(
     """Return facts about the candidates of every system as texts."""
     known = {same_words(text) for text in (*systems.references, *(systems.train or ())) if text}
     found = []
-    for k, (name, candidates) in enumerate(texts.items()):
-        rows = values.rows[k * len(candidates) : (k + 1) * len(candidates)]
-        lacking = {str(m): int((~np.isfinite(rows[str(m)])).sum()) for m in systems.signatures}
+    for name, rows in values.rows.groupby(SYSTEM, sort=False):
+        lacking = rows[list(map(str, systems.signatures))].isna().sum()
         flags = rows[TRUNCATED].dropna() if TRUNCATED in rows else ()
         found.append(
             {
                 "system": name,
-                **text_facts(candidates, known),
+                **text_facts(texts[name], known),
                 "truncated": float(np.mean(flags)) if len(flags) else None,
                 "without_value": ", ".join(f"{m} {count}" for m, count in lacking.items() if count),
             }

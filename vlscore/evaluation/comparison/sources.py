@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vlscore.core import LIMIT, FinishedRun, finished_run, require_same_images
-from vlscore.data import ColumnNames, StudyTable, checked_limit, is_missing, open_studies, read_rows
-from vlscore.errors import InvalidSetting, InvalidTable
+from vlscore.data import ColumnNames, StudyTable, checked_limit, is_missing, open_studies
+from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.scored import BASELINE, no_evaluation, signatures_in
 from vlscore.metrics import Metric
 
@@ -176,15 +176,12 @@ def column_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> dic
             f"{table.path} has no column of ids, so its column {column} cannot be joined"
         )
     wanted, found = set(ids), dict[str, str]()
-    for row, record in read_rows(table.path, {table.id_column, column}):
-        if isinstance(record, str):
+    for row in replace(table, unique=False, limit=None).with_roles((), also=[column]):
+        if isinstance(row, Failure) or row.id not in wanted:
             continue
-        name, entry = (
-            "" if is_missing(record.get(each)) else str(record[each])
-            for each in (table.id_column, column)
-        )
-        if name not in wanted or not entry:
-            continue
-        if found.setdefault(name, entry) != entry:
-            raise InvalidTable(f"{table.path}, row {row}: study {name} has two entries of {column}")
+        entry = row.extra.get(column)
+        if not is_missing(entry) and found.setdefault(row.id, str(entry)) != str(entry):
+            raise InvalidTable(
+                f"{table.path}, row {row.row}: study {row.id} has two entries of {column}"
+            )
     return found
