@@ -361,6 +361,17 @@ def test_subgroups_are_compared_over_their_studies_alone(write, tmp_path):
         compare(many, tmp_path / "other", scorer, by=["who"], **QUICK)
 
 
+@pytest.mark.parametrize("name", ["n", "value", "system", "references"])
+def test_a_system_may_be_called_like_a_column_of_the_tables(write, tmp_path, name):
+    paths = [write(name, GOOD, sex=["f", "m"] * 12), write("bad", BAD)]
+    run = compare(paths, tmp_path / "out", Scorer(metrics="rouge-l"), by=["sex"], **QUICK)
+    table = next(each for each in run.tables if each.title == "rouge-l by sex")
+    pair = f"{name} - bad"
+    assert table.columns == ("sex", "n", name, "bad", pair, f"p of {pair}")
+    assert [row[:2] for row in table.rows] == [("f", "12"), ("m", "12")]
+    assert run.frame("language")["earlier_image"].notna().tolist() == [True, True, False]
+
+
 def test_a_note_says_whether_a_system_is_better_than_always_normal(tmp_path):
     """A copy of the references is better; one sentence for all studies is not."""
     normal = "The heart is normal in size. The lungs are clear."

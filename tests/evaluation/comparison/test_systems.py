@@ -137,7 +137,7 @@ def test_rows_that_are_left_out_are_failures(tmp_path):
 
 
 def test_a_column_is_joined_by_the_ids_of_the_studies(write):
-    """Ids may be numbers, or have blanks around them; of a study in several rows one has a group."""
+    """Ids may be numbers, or have blanks around them; a study in several rows has one group."""
     rows = [{**row, "id": k + 1.0, "view": "pa"} for k, row in enumerate(ROWS)]
     rows[3] |= {"id": " s3 ", "view": "ap"}
     sources = open_sources([write("a", rows)])

@@ -102,6 +102,7 @@ def language_facts(
     ]
     found = []
     for name, texts in [*candidates.items(), (REFERENCES, references)]:
+        is_reference = texts is references
         asked = list(compress(texts, unknown))
         earlier = sum(map(speaks, asked)) / len(asked) if asked else None
         found.append(
@@ -111,7 +112,7 @@ def language_facts(
                 "vocabulary": len(set().union(*map(_words, set(texts)))),
                 "sentences": len(set().union(*map(sentences_of, texts))),
                 "most_frequent": Counter(map(same_words, texts)).most_common(1)[0][1] / len(texts),
-                "earlier_image": None if name == REFERENCES else earlier,
+                "earlier_image": None if is_reference else earlier,
                 "n_without_earlier": len(asked),
                 "n": len(texts),
             }

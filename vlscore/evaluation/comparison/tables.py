@@ -152,29 +152,36 @@ def baseline_notes(
 
 def _subgroup_tables(frames: "Mapping[str, pandas.DataFrame]") -> Iterator[TextTable]:
     """Yield a table of each column and primary number: one row a group of studies."""
-    groups = ["metric", "column"]
-    tests = {}
+    if "subgroups" not in frames:
+        return
+    from pandas import concat
+
+    numbers = frames["subgroups"]
+    # A system may be called "n", or like a heading of a test.
+    parts = [
+        numbers.assign(key="n", heading="n", cell=numbers["n"].astype(str)),
+        numbers.assign(
+            key="of " + numbers["system"],
+            heading=numbers["system"],
+            cell=interval_cells(numbers, "number"),
+        ),
+    ]
     if "subgroup_differences" in frames:
-        tested = frames["subgroup_differences"]
-        pair = _pairs(tested)
-        tested = tested.assign(
-            pair=pair,
-            difference=interval_cells(tested, "difference"),
-            p=[p_value(p) for p in tested["adjusted_p"]],
-        )
-        tests = dict(iter(tested.groupby(groups, sort=False)))
-    for key, rows in (
-        frames["subgroups"].groupby(groups, sort=False) if "subgroups" in frames else ()
-    ):
-        name, column = key
-        wide = crossed(rows.assign(cell=interval_cells(rows, "number")), "value", "system", "cell")
-        wide.insert(1, "n", rows.drop_duplicates("value")["n"].tolist())
-        if key in tests:
-            for pair, own in tests[key].groupby("pair", sort=False):
-                for heading, cell in ((pair, "difference"), (f"p of {pair}", "p")):
-                    cells = own.set_index("value")[cell]
-                    wide[heading] = wide["value"].map(cells).fillna(NOTHING)
-        columns = {"value": column} | {name: name for name in wide.columns[1:]}
+        tests = frames["subgroup_differences"]
+        pairs, p = _pairs(tests), map(p_value, tests["adjusted_p"])
+        tested = [
+            tests.assign(
+                key="apart " + pairs, heading=pairs, cell=interval_cells(tests, "difference")
+            ),
+            tests.assign(key="p " + pairs, heading="p of " + pairs, cell=list(p)),
+        ]
+        # Each difference stands before its p value.
+        parts.append(concat(tested).sort_index(kind="stable"))
+    names = ["metric", "column", "value", "key"]
+    cells = concat(parts).drop_duplicates(names)
+    for (name, column), rows in cells.groupby(["metric", "column"], sort=False):
+        columns = {"value": str(column), **dict(zip(rows["key"], rows["heading"], strict=True))}
+        wide = crossed(rows, "value", "key", "cell")
         yield text_table(f"{name} by {column}", wide, _GROUPS, columns=columns)
 
 
