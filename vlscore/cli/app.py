@@ -16,7 +16,7 @@ from cyclopts import App, CycloptsError, Group, Parameter
 
 from vlscore.cli.help_page import HelpPage
 from vlscore.cli.output import echo
-from vlscore.cli.shared import parameter_value, short_name
+from vlscore.cli.shared import parameter_value
 from vlscore.core import INTERRUPTED, __version__, keep_freed_memory, print_stopped
 from vlscore.errors import VLScoreError
 
@@ -67,6 +67,21 @@ COMMANDS = {
     },
 }
 
+# Option -> its short name, in every command.
+_SHORT_NAMES = {
+    "candidate": "-g",
+    "encoder": "-e",
+    "image": "-i",
+    "index": "-i",
+    "k": "-k",
+    "metric": "-m",
+    "metrics": "-m",
+    "out": "-o",
+    "perturbations": "-p",
+    "quiet": "-q",
+    "reference": "-r",
+}
+
 
 def _from_config(app: Any, commands: Any, arguments: Any) -> None:
     """Take options of `vlscore train` from the file of --config."""
@@ -92,7 +107,7 @@ app = App(
         negative=(),
         json_dict=False,
         json_list=False,
-        short_alias=short_name,
+        short_alias=lambda field, taken: _SHORT_NAMES.get(field.name),
         converter=parameter_value,
         name_transform=lambda name: name.replace("_", "-"),
     ),

@@ -8,7 +8,6 @@ from cyclopts.types import NonNegativeInt
 from vlscore.cli.output import (
     OutputOptions,
     echo,
-    end_with,
     print_encoder_warning,
     print_failures,
     print_json,
@@ -70,7 +69,8 @@ def calibrate(
     card = write_constant(weights, found) if weights is not None else None
     print_encoder_warning(embedder)
     _print(found, card, output)
-    end_with(found.failed, output.keep_going)
+    if found.failed and not output.keep_going:
+        raise SystemExit(1)
 
 
 def _print(found: "Calibration", card: Path | None, output: OutputOptions) -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 from vlscore.cli.output import (
     OutputOptions,
     echo,
-    end_with,
     print_json,
     print_notes,
     terminal_width,
@@ -90,7 +89,8 @@ def dataset(
             echo(f"wrote {path}")
     if found.faults and not output.keep_going:
         echo(f"{found.faults} faults of the files: {found.rows_file}", err=True)
-    end_with(found.faults, output.keep_going)
+    if found.faults and not output.keep_going:
+        raise SystemExit(1)
 
 
 def _tables(found: "DatasetTable") -> "list[TextTable]":

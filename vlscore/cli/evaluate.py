@@ -26,6 +26,7 @@ from vlscore.cli.shared import (
     Out,
     Several,
     TableOptions,
+    renamed,
     worker_count,
 )
 from vlscore.errors import InvalidSetting
@@ -93,7 +94,7 @@ def evaluate(
         if embeddings is not None and engine == "ray":
             raise InvalidSetting("--embeddings needs no cluster: leave --engine ray out")
         chosen = metrics or ("vlscore",)
-        columns = table.columns(*STUDY, "patient")
+        columns = renamed(table.rename, *STUDY, "patient")
         patient = columns.pop("patient", None)
         # The table first: a slip in it is found before seconds go into loading an encoder.
         opened = open_studies(

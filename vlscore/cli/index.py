@@ -8,7 +8,6 @@ from cyclopts import App
 from vlscore.cli.output import (
     OutputOptions,
     echo,
-    end_with,
     print_encoder_warning,
     print_failures,
     print_notes,
@@ -89,7 +88,8 @@ def build(
     failures = result.failures
     many = f"rows of {corpus} could not be used"
     print_failures(failures, many, listed_in=out / "failures.csv")
-    end_with(failures, output.keep_going)
+    if failures and not output.keep_going:
+        raise SystemExit(1)
 
 
 @index.command

@@ -240,7 +240,8 @@ def show(
             echo(line)
     failed, listed = result.failures, result.folder / "failures.csv"
     is_listed = listed.is_file() and not folder_is_temporary
-    print_failures(failed, plural, singular, listed if is_listed else None)
+    if failed:
+        print_failures(failed, plural, singular, listed if is_listed else None)
     if options.report:
         from vlscore.pages import report
 
@@ -248,10 +249,5 @@ def show(
         print_notes(page.notes)
         if not (options.quiet or options.as_json):
             echo(f"wrote {page.path}")
-    end_with(failed, options.keep_going)
-
-
-def end_with(failed: object, keep_going: bool) -> None:
-    """End the command with status 1 where something failed, unless `keep_going`."""
-    if failed and not keep_going:
+    if failed and not options.keep_going:
         raise SystemExit(1)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from vlscore.cli.output import OutputOptions, echo, end_with, print_json, print_notes
+from vlscore.cli.output import OutputOptions, echo, print_json, print_notes
 from vlscore.cli.shared import Rename, named_values, options
 from vlscore.errors import InvalidSetting
 
@@ -79,7 +79,8 @@ def pair(
             echo(f"wrote {path}")
     if found.left_out and not output.keep_going:
         echo(f"{found.left_out.total()} rows are left out: {found.rows_file}", err=True)
-    end_with(found.left_out, output.keep_going)
+    if found.left_out and not output.keep_going:
+        raise SystemExit(1)
 
 
 def _columns(

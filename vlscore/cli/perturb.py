@@ -8,7 +8,6 @@ from typing import Annotated
 from vlscore.cli.output import (
     OutputOptions,
     echo,
-    end_with,
     print_failures,
     print_notes,
     terminal_width,
@@ -82,7 +81,8 @@ def perturb(
     bad = result.failures
     listed = result.folder / "skipped.jsonl"
     print_failures(bad, "rows could not be used", listed_in=listed)
-    end_with(bad, output.keep_going)
+    if bad and not output.keep_going:
+        raise SystemExit(1)
 
 
 def _list_kinds() -> None:

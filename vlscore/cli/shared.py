@@ -35,21 +35,6 @@ TABLE = Group("Table", sort_key=2)
 ENCODER = Group("Encoder", sort_key=3)
 READING = Group("Images and reports", sort_key=4)
 
-# Option -> its short name, in every command.
-_SHORT_NAMES = {
-    "candidate": "-g",
-    "encoder": "-e",
-    "image": "-i",
-    "index": "-i",
-    "k": "-k",
-    "metric": "-m",
-    "metrics": "-m",
-    "out": "-o",
-    "perturbations": "-p",
-    "quiet": "-q",
-    "reference": "-r",
-}
-
 
 def options(group: Group | None = None, *, without: Collection[str] = ()) -> Parameter:
     """Return the annotation of a dataclass whose attributes are options.
@@ -62,11 +47,6 @@ def options(group: Group | None = None, *, without: Collection[str] = ()) -> Par
     if without:
         chosen["parse"] = re.compile(f"^(?!({'|'.join(without)})$)")
     return Parameter(name="*", **chosen)
-
-
-def short_name(field: Any, taken: Collection[str]) -> str | None:
-    """Return the short name of an option."""
-    return _SHORT_NAMES.get(field.name)
 
 
 def parameter_value(kind: Any, tokens: Sequence[Any]) -> Any:

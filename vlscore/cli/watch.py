@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Group, Parameter
 
-from vlscore.cli.output import RESULTS, OutputOptions, echo, end_with, print_encoder_warning, show
+from vlscore.cli.output import RESULTS, OutputOptions, echo, print_encoder_warning, show
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import EncoderOptions, Names, TableOptions, options, worker_count
 from vlscore.errors import InvalidSetting
@@ -94,4 +94,5 @@ def watch(
         echo(result.record["line"])
     if result.record["alarm"]:
         raise SystemExit(ALARM)
-    end_with(result.failures, output.keep_going)
+    if result.failures and not output.keep_going:
+        raise SystemExit(1)

@@ -37,17 +37,12 @@ _JSON_LINE = re.compile(rb'\s*\{\s*"[^"]*"\s*:')
 _JSON_LIST = re.compile(rb"\s*\[\s*(?:\{|\])")
 
 
-def is_gzip(path: Path) -> bool:
-    """Return whether a file is packed by gzip, whatever its name; False if it cannot be read."""
-    return _head(path).startswith(GZIP)
-
-
 def check_kind(path: Path, format: str) -> None:
     """Raise InvalidTable if a file clearly holds something else than its suffix says.
 
     Args: format: suffix of the table, as ".csv".
     """
-    head = _head(path)
+    head = head_of(path)
     found = next((what for sign, what in _SIGNS if head.startswith(sign)), None)
     text = head.removeprefix(b"\xef\xbb\xbf")
     if found is None and _HTML.match(text):
@@ -61,7 +56,8 @@ def check_kind(path: Path, format: str) -> None:
         raise InvalidTable(f"{path}: is named {format}, but is {found}")
 
 
-def _head(path: Path) -> bytes:
+def head_of(path: Path) -> bytes:
+    """Return the first bytes of a file, whatever its name; none if it cannot be read."""
     try:
         with path.open("rb") as stream:
             return stream.read(_HEAD)

@@ -42,7 +42,9 @@ class TextPolicy:
 
     @classmethod
     def named(cls, policy: "TextPolicy | str | None") -> "TextPolicy":
-        """Return the TextPolicy of a section's name; None is the default, the whole text.
+        """Return the TextPolicy of a section's name, or of the text that `signature` returned.
+
+        None is the default, the whole text.
 
         Raises: InvalidSetting if no section has that name.
 
@@ -56,26 +58,14 @@ class TextPolicy:
         if "=" not in policy:
             return cls(policy)
         named = dict(each.partition("=")[::2] for each in policy.split(","))
-        sections = {f"{role.strip()}_section": name.strip() for role, name in named.items()}
+        short = {"ref": "reference", "cand": "candidate"}
+        roles = {role: short.get(role.strip(), role.strip()) for role in named}
+        sections = {f"{roles[role]}_section": name.strip() for role, name in named.items()}
         if unknown := sections.keys() - {"reference_section", "candidate_section"}:
             raise InvalidSetting(
                 f"sections are named for reference and candidate, not {', '.join(sorted(unknown))}"
             )
         return cls(**sections)
-
-    @classmethod
-    def parse(cls, signature: str) -> "TextPolicy":
-        """Return the policy of a text that `signature` returned.
-
-        Raises: InvalidSetting if no section has such a name.
-
-        >>> TextPolicy.parse("ref=findings,cand=all").section_of("reference")
-        'findings'
-        """
-        named = dict(each.split("=", 1) for each in signature.split(",") if "=" in each)
-        if not named:
-            return cls(signature)
-        return cls(candidate_section=named.get("cand"), reference_section=named.get("ref"))
 
     def section_of(self, role: Role | None) -> str:
         """Return the section of references, of candidates, or of reports that are neither."""

@@ -25,7 +25,7 @@ from typing import IO, Any
 
 from vlscore.core import from_cell
 from vlscore.data.cells import check_names, is_missing, kind_of, quoted
-from vlscore.data.file_kinds import SPREADSHEETS, check_kind, is_gzip
+from vlscore.data.file_kinds import GZIP, SPREADSHEETS, check_kind, head_of
 from vlscore.data.parquet_rows import count_parquet_rows, parquet_columns, read_parquet
 from vlscore.errors import InvalidTable
 
@@ -141,7 +141,7 @@ def count_rows(path: str | Path, limit: int | None = None) -> int | None:
     if format == ".parquet":
         count = count_parquet_rows(path)
         return count if limit is None else min(count, limit)
-    if is_gzip(path):
+    if head_of(path).startswith(GZIP):
         return None
     if format == ".jsonl":
         with _open_text(path) as stream:
@@ -151,7 +151,8 @@ def count_rows(path: str | Path, limit: int | None = None) -> int | None:
 
 def format_of(path: Path) -> str:
     """Return the suffix that names the table's format. Raises: InvalidTable for an unknown one."""
-    suffix = _suffix(path)
+    name = path.name.lower()
+    suffix = Path(name.removesuffix(".gz")).suffix
     if suffix in SPREADSHEETS:
         raise InvalidTable(
             f'{path}: is a workbook; save the sheet as "CSV UTF-8 (.csv)". Plain "CSV" loses '
@@ -164,7 +165,7 @@ def format_of(path: Path) -> str:
         )
     if suffix not in _READERS:
         raise InvalidTable(f"{path}: tables are {', '.join(_READERS)} (or .gz of all but parquet)")
-    if suffix == ".parquet" and path.name.lower().endswith(".gz"):
+    if suffix == ".parquet" and name.endswith(".gz"):
         raise InvalidTable(f"{path}: parquet files are packed inside; unpack the .gz")
     if not os.path.isfile(path):
         kind = "is a folder; give the table in it" if os.path.isdir(path) else "no such file"
@@ -174,12 +175,8 @@ def format_of(path: Path) -> str:
     return suffix
 
 
-def _suffix(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
-
-
 def _open_text(path: Path) -> IO[str]:
-    opener: Callable[..., IO[Any]] = gzip.open if is_gzip(path) else open
+    opener: Callable[..., IO[Any]] = gzip.open if head_of(path).startswith(GZIP) else open
     try:
         # Undecodable bytes become lone surrogates, so that they spoil their own row alone.
         return opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
@@ -302,7 +299,9 @@ def _csv_reader(stream: IO[str], path: Path) -> tuple[list[str], Any, int]:
     lines = _lines(stream, path)
     first = next(lines, "")
     # The delimiter is the one that makes the most names, or that a line for Excel names.
-    delimiters: tuple[str, ...] = ("\t",) if _suffix(path) == ".tsv" else (",", ";", "\t")
+    delimiters: tuple[str, ...] = (",", ";", "\t")
+    if path.name.lower().removesuffix(".gz").endswith(".tsv"):
+        delimiters = ("\t",)
     if named := _SEPARATOR.fullmatch(first):
         delimiters, first = (named[1],), next(lines, "")
     try:

@@ -53,14 +53,9 @@ class Table(ABC, Generic[Row]):
     limit: int | None = field(default=None, kw_only=True)
 
     @property
-    def has_ids(self) -> bool:
-        """Return True if there is a column of ids; else a row's id is its number."""
-        return self.id_column in self.found
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """Return notes for the user before the results, one sentence each."""
-        if self.has_ids:
+        if self.id_column in self.found:
             return ()
         return (
             f'{self.path} has no column "{self.id_column}", so row numbers stand for the ids; '

@@ -65,8 +65,12 @@ class Scored:
         }
         return cls(
             pandas.DataFrame({**names, **numbers}),
-            {metric: table.signatures[str(metric)] for metric in table.metrics},
-            directions(table.metrics),
+            {
+                metric: values.signature
+                for metric, values in table.values.items()
+                if values.signature
+            },
+            directions(table.values),
             {
                 (row, str(metric)): str(error)
                 for metric, values in table.values.items()

@@ -55,13 +55,6 @@ class Memo:
         """The cache on disk, opened at its first use; None for no cache."""
         return open_cache(self._setting)
 
-    def to_dict(self) -> dict[str, int]:
-        """Return the counts by name."""
-        return {
-            "reports_annotated": self.reports_annotated,
-            "annotations_from_cache": self.annotations_from_cache,
-        }
-
     def read(
         self, make: Callable[[Sequence[Any]], Sequence[Read]], texts: Sequence[str]
     ) -> list[Read]:

@@ -131,7 +131,8 @@ def find_metric(name: str | Metric) -> Metric:
     if name.strip().startswith(COMPOSITE_PREFIX):
         return METRICS.find("composite")(file=name.strip().removeprefix(COMPOSITE_PREFIX))
     written, parameters = split_call(name)
-    return METRICS.find(written)(**parameters)
+    found = METRICS.find(written)
+    return found(**parameters) if parameters else found
 
 
 def metric_from_file(name: str, source: str | Path) -> Metric:

@@ -150,7 +150,8 @@ class Scorer(Plan):
     def work(self) -> dict[str, int]:
         """Return counts of what was computed, and of what was in the cache."""
         found = self.embedder.work.to_dict() if self.embedder is not None else {}
-        return {**found, **self.memo.to_dict()}
+        counts = ("reports_annotated", "annotations_from_cache")
+        return {**found, **{name: getattr(self.memo, name) for name in counts}}
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ def text_policy_of(run: Result, signatures: Iterable[str]) -> TextPolicy:
     """Return which section of the reports was scored."""
     for signature in signatures:
         if (section := Signature.parse(signature).get("txt")) is not None:
-            return TextPolicy.parse(section)
+            return TextPolicy.named(section)
     written = dict(_SECTIONS.findall(str(run.key.get("text_policy"))))
     return TextPolicy(**written) if written else TextPolicy()
 

@@ -89,7 +89,7 @@ def has_headings(report: str) -> bool:
     >>> has_headings("INDICATION: Cough. FINDINGS: Clear."), has_headings("Clear lungs.")
     (True, False)
     """
-    return any(section.name in SECTION_NAMES for section in split_sections(report).sections)
+    return any(name in SECTION_NAMES for name, _, _ in _beginnings(report))
 
 
 def split_sections(report: str) -> ReportSections:
@@ -99,13 +99,19 @@ def split_sections(report: str) -> ReportSections:
     >>> sections.findings, sections.impression, sections.get("comparison")
     ('Clear.', 'Normal.', None)
     """
+    starts = _beginnings(report)
+    ends = [*(start for _, start, _ in starts[1:]), len(report)]
+    found = [_section(name, report, a, b) for (name, _, a), b in zip(starts, ends, strict=True)]
+    return ReportSections(tuple(s for s in found if s.text or s.name != "preamble"))
+
+
+def _beginnings(report: str) -> list[tuple[str, int, int]]:
+    """Return the name of each section, and the place of its title; first what precedes them all."""
     starts = [("preamble", 0, 0)]
     for title in titles_of(report):
         if _begins_section(title, starts[-1][0]):
             starts.append((title.section or title.words.lower(), title.start, title.end))
-    ends = [*(start for _, start, _ in starts[1:]), len(report)]
-    found = [_section(name, report, a, b) for (name, _, a), b in zip(starts, ends, strict=True)]
-    return ReportSections(tuple(s for s in found if s.text or s.name != "preamble"))
+    return starts
 
 
 def _begins_section(title: Title, current: str) -> bool:

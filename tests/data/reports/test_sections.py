@@ -130,7 +130,7 @@ def test_references_and_candidates_may_have_sections_of_their_own():
 @pytest.mark.parametrize("candidate", SECTIONS)
 def test_the_text_of_a_policy_is_read_again(reference, candidate):
     policy = TextPolicy(reference_section=reference, candidate_section=candidate)
-    read = TextPolicy.parse(policy.signature())
+    read = TextPolicy.named(policy.signature())
     assert read.section_of("reference") == reference
     assert read.section_of("candidate") == candidate
 

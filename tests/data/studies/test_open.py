@@ -114,7 +114,7 @@ def test_a_table_without_ids_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", nameless, nameless)
     table = open_studies(path)
     assert [row.id for row in table] == ["1", "2"]
-    assert not table.has_ids
+    assert table.id_column not in table.found
     (note,) = table.notes
     assert 'no column "id"' in note
     assert "study_id" in note

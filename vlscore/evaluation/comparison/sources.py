@@ -171,7 +171,7 @@ def column_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> dic
         paths = ", ".join(str(each.table.path) for each in sources)
         raise InvalidTable(f"no table has a column {column}: {paths}")
     table = source.table
-    if not table.has_ids:
+    if table.id_column not in table.found:
         raise InvalidTable(
             f"{table.path} has no column of ids, so its column {column} cannot be joined"
         )

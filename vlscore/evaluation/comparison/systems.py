@@ -25,8 +25,7 @@ from vlscore.evaluation.comparison.sources import Source, column_of, open_images
 from vlscore.evaluation.precomputed import read_precomputed
 from vlscore.evaluation.scored import BASELINE, Scored, signatures_in
 from vlscore.evaluation.scoring.row_facts import (
-    count_headings,
-    count_unlike_sections,
+    section_counts,
     section_notes,
 )
 from vlscore.metrics import Item, Metric, Scorer
@@ -188,8 +187,7 @@ def _scoring_notes(systems: Systems) -> Iterator[str]:
         for own in systems.candidates.values()
         for study, text in zip(studies, own, strict=True)
     ]
-    headings, unlike = count_headings(studies, scorer), count_unlike_sections(pairs, scorer)
-    yield from section_notes(headings, len(studies), unlike, len(pairs))
+    yield from section_notes(section_counts(studies, pairs, scorer), len(studies), len(pairs))
 
 
 def join(

@@ -83,7 +83,7 @@ def _of_oracles(
     table = open_studies(path, needs={"reference"}, columns=columns)
     if table.sha256 != run.key["table_sha256"]:
         raise InvalidTable(f"{path}: is not the table that {run.folder} was made of")
-    policy = TextPolicy.parse(Signature.parse(run.key["signature"]).get("txt") or "all")
+    policy = TextPolicy.named(Signature.parse(run.key["signature"]).get("txt") or "all")
     read = (row.selected(policy) for row in table if isinstance(row, Study))
     references = {row.id: row.reference or "" for row in read}
     best: dict[str, dict[str, str]] = {}

@@ -17,8 +17,6 @@ from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.score_table import VIEW_GUESSED, Engine, item_of, rows_of_part, score_table
 from vlscore.evaluation.scored import ID, ROW, Scored, own_names
 from vlscore.evaluation.scoring.row_facts import (
-    HEADINGS,
-    UNLIKE,
     counts_of,
     read_own,
     section_notes,
@@ -131,7 +129,8 @@ def evaluate(
             batches=batches,
             engine=engine,
         )
-        scored = Scored.of(values, _names(rows, own)).at(mine)
+        scored = Scored.of(values, _names(rows, own))
+        scored = scored if part is None else scored.at(mine)
         files = scored.files(format)
         facts = {
             **_facts(studies, scorer, rows),
@@ -274,7 +273,7 @@ def _content(
     notes = [
         *facts["presets"],
         *facts["language"],
-        *section_notes(numbers.get(HEADINGS, 0), len(scores), numbers.get(UNLIKE, 0), len(scores)),
+        *section_notes(numbers, len(scores), len(scores)),
     ]
     if VIEW_GUESSED in scores:
         notes.append(_guessed_note(scores[scores[VIEW_GUESSED]]))

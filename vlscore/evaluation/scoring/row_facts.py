@@ -48,37 +48,32 @@ def counts_of(
         "studies whose frontal view is a guess": int(scores[VIEW_GUESSED].sum())
         if VIEW_GUESSED in scores
         else 0,
-        HEADINGS: count_headings(studies, scorer),
-        UNLIKE: count_unlike_sections(studies, scorer),
+        **section_counts(studies, studies, scorer),
     }
     found |= {name: count for name, count in noticed.items() if count}
     return [{"what": name, "n": count} for name, count in found.items()]
 
 
-def count_headings(studies: Iterable[Study], scorer: Scorer) -> int:
-    """Return how many references have headings although they are scored whole."""
-    if scorer.text_policy.section_of("reference") != "all" or not scorer.needs.references:
-        return 0
-    return sum(s.parts is None and has_headings(s.reference or "") for s in studies)
+def section_counts(
+    studies: Iterable[Study], pairs: Iterable[Study], scorer: Scorer
+) -> dict[str, int]:
+    """Return how many references have headings, but are scored whole, and how many pairs differ.
 
-
-def count_unlike_sections(studies: Iterable[Study], scorer: Scorer) -> int:
-    """Return of how many studies "auto" takes the impression of one report, findings of the other.
-
+    Those differ of which "auto" takes the impression of one report, and the findings of the other.
     Reports without titles are compared with either.
     """
-    policy = scorer.text_policy
-    taken = {policy.section_of("reference"), policy.section_of("candidate")}
-    if taken != {"auto"} or not scorer.needs.references:
-        return 0
-    return sum(
-        {
-            _taken(split_sections(study.candidate or "")),
-            _taken(study.parts or split_sections(study.reference or "")),
-        }
-        == {"findings", "impression"}
-        for study in studies
-    )
+    policy, found = scorer.text_policy, {HEADINGS: 0, UNLIKE: 0}
+    sections = {policy.section_of("reference"), policy.section_of("candidate")}
+    if not scorer.needs.references:
+        return found
+    if policy.section_of("reference") == "all":
+        found[HEADINGS] = sum(s.parts is None and has_headings(s.reference or "") for s in studies)
+    elif sections == {"auto"}:
+        for pair in pairs:
+            taken = _taken(pair.parts or split_sections(pair.reference or ""))
+            both = {taken, _taken(split_sections(pair.candidate or ""))}
+            found[UNLIKE] += both == {"findings", "impression"}
+    return found
 
 
 def _taken(sections: "ReportSections | Mapping[str, str]") -> str | None:
@@ -86,12 +81,12 @@ def _taken(sections: "ReportSections | Mapping[str, str]") -> str | None:
     return next((name for name in ("findings", "impression") if sections.get(name)), None)
 
 
-def section_notes(headings: int, studies: int, unlike: int, candidates: int) -> Iterator[str]:
-    """Yield a note if references are scored with their headings, or other sections than candidates.
+def section_notes(counts: Mapping[str, int], studies: int, candidates: int) -> Iterator[str]:
+    """Yield what a reader must know of the sections that are scored.
 
-    Args: headings, unlike: as `count_headings` and `count_unlike_sections` found of so many studies
-        and candidates.
+    Args: counts: what `section_counts` found of so many studies, and candidates.
     """
+    headings, unlike = counts.get(HEADINGS, 0), counts.get(UNLIKE, 0)
     if headings:
         have = "has" if headings == 1 else "have"
         yield (
