@@ -73,7 +73,6 @@ from .scoring.engines import OnRay as OnRay
 from .scoring.evaluate import evaluate as evaluate
 from .scoring.evaluate import join_parts as join_parts
 from .sensitivities.changed_pairs import authors_tables as authors_tables
-from .sensitivities.changed_pairs import pairs_digest as pairs_digest
 from .sensitivities.changed_pairs import read_pairs as read_pairs
 from .sensitivities.changed_pairs import score_pairs as score_pairs
 from .sensitivities.image_swap import image_swap as image_swap

@@ -5,19 +5,21 @@ own value, rows that belong to nothing in the run are counted, and a note names 
 direction was guessed.
 """
 
-import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlscore.core import Signature, file_digest
 from vlscore.data import columns_of, name_of, number_of, whole_rows
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.scored import Scored
 from vlscore.metrics import Metric, metric_from_file
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def read_precomputed(
@@ -61,8 +63,6 @@ def read_precomputed(
                 f"({', '.join(lower_is_better)}); name the table too (--values)"
             )
         return None
-    from pandas import DataFrame
-
     path = Path(path)
     found = columns_of(path)
     if lacking := [name for name in keys if name not in found]:
@@ -70,20 +70,24 @@ def read_precomputed(
     names = _metrics_of(path, [n for n in found if n not in {*keys, *ignored}], suffixes)
     _check_names(path, names, lower_is_better, computed)
     columns = [name + suffix for name in names for suffix in suffixes]
-    values, reasons, unread, others = _read_values(path, keys, columns, is_repeated, row_name)
+    values, reasons, notes = _read_values(path, keys, columns, is_repeated, row_name)
     known = {name: _known_metric(name) for name in names}
-    guessed = [n for n, metric in known.items() if metric is None and n not in lower_is_better]
+    if guessed := [n for n, known_as in known.items() if not known_as and n not in lower_is_better]:
+        notes.append(
+            f"{path}: larger values of {', '.join(guessed)} are assumed to be better; "
+            "--lower-is-better names metrics of which smaller values are better"
+        )
     file = path.name.replace("|", "/").replace("\n", " ")
     signature = Signature("values").plus(file=file, sha256=file_digest(path)[:8])
     return Scored(
-        DataFrame(values),
+        values,
         {name: signature.of(name) for name in names},
         {
             name: name not in lower_is_better and (metric is None or metric.higher_is_better)
             for name, metric in known.items()
         },
         reasons,
-        notes=tuple(_notes(path, guessed, others, unread, row_name)),
+        notes=tuple(notes),
     )
 
 
@@ -93,23 +97,28 @@ def _read_values(
     columns: Sequence[str],
     is_repeated: bool,
     row_name: str,
-) -> tuple[dict[str, NDArray[np.float64]], dict[tuple[int, str], str], list[str], int]:
+) -> "tuple[DataFrame, dict[tuple[int, str], str], list[str]]":
     """Read columns of a table for the n rows of a run.
 
-    Returns: column -> (n,) values; why there is none, by row and column; cells that are no
-        numbers; and how many rows of the table belong to none of the run.
+    Returns: the n rows of values; why there is none, by row and column; and notes on rows that
+        belong to none of the run, and on cells that are no numbers.
     """
+    from pandas import DataFrame
+
     places: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for k, key in enumerate(zip(*keys.values(), strict=True)):
         places[key].append(k)
-    taken: dict[tuple[str, ...], int] = defaultdict(int)
+    taken: Counter[tuple[str, ...]] = Counter()
     count = len(next(iter(keys.values())))
     values = {column: np.full(count, np.nan) for column in columns}
     reasons = {(k, column): f"{path} has no value" for column in columns for k in range(count)}
     unread: list[str] = []
     others = 0
     for number, record in whole_rows(path):
-        key, cells = _cells(path, number, record, list(keys), columns)
+        try:
+            key = tuple(name_of(record[column], column) for column in keys)
+        except InvalidStudy as error:
+            raise InvalidTable(f"{path}, row {number}: {error}") from None
         if key not in places:
             others += 1
             continue
@@ -121,18 +130,29 @@ def _read_values(
             )
         rows = [places[key][taken[key]]] if is_repeated else places[key]
         taken[key] += 1
-        for column, (value, why) in cells.items():
-            if why is not None:
-                unread.append(f"row {number}: {why}")
+        for column in columns:
+            try:
+                if (value := number_of(record[column], column)) is None:
+                    continue
+            except InvalidStudy as error:
+                unread.append(f"row {number}: {error}")
+                reasons |= {(row, column): f"{path}, row {number}: {error}" for row in rows}
+                continue
             for row in rows:
                 values[column][row] = value
-                if why is not None:
-                    reasons[row, column] = f"{path}, row {number}: {why}"
-                elif not math.isnan(value):
-                    del reasons[row, column]
+                del reasons[row, column]
     if not taken:
         raise InvalidTable(f"{path}: none of its rows is a {row_name}")
-    return values, reasons, unread, others
+    notes = []
+    if others:
+        belong = "1 row belongs" if others == 1 else f"{others} rows belong"
+        notes.append(f"{path}: {belong} to no {row_name}")
+    if unread:
+        cells = "1 cell is not a number"
+        if len(unread) > 1:
+            cells = f"{len(unread)} cells are not numbers"
+        notes.append(f"{path}: {cells}, the first in {unread[0]}")
+    return DataFrame(values), reasons, notes
 
 
 def _check_names(
@@ -175,44 +195,3 @@ def _metrics_of(path: Path, columns: Sequence[str], suffixes: Sequence[str]) -> 
             f"{path}: no column of values ({shown} of each metric); found: {', '.join(columns)}"
         )
     return names
-
-
-def _cells(
-    path: Path,
-    number: int,
-    record: Mapping[str, object],
-    keys: Sequence[str],
-    columns: Sequence[str],
-) -> tuple[tuple[str, ...], dict[str, tuple[float, str | None]]]:
-    """Return the key of a row, and of each column its number and why it is none."""
-    try:
-        key = tuple(name_of(record[column], column) for column in keys)
-    except InvalidStudy as error:
-        raise InvalidTable(f"{path}, row {number}: {error}") from None
-    found: dict[str, tuple[float, str | None]] = {}
-    for column in columns:
-        try:
-            value = number_of(record[column], column)
-            found[column] = math.nan if value is None else value, None
-        except InvalidStudy as error:
-            found[column] = math.nan, str(error)
-    return key, found
-
-
-def _notes(
-    path: Path, guessed: Sequence[str], others: int, unread: Sequence[str], row_name: str
-) -> list[str]:
-    found = []
-    if others:
-        rows = "1 row belongs" if others == 1 else f"{others} rows belong"
-        found.append(f"{path}: {rows} to no {row_name}")
-    if unread:
-        count = len(unread)
-        cells = "1 cell is not a number" if count == 1 else f"{count} cells are not numbers"
-        found.append(f"{path}: {cells}, the first in {unread[0]}")
-    if guessed:
-        found.append(
-            f"{path}: larger values of {', '.join(guessed)} are assumed to be better; "
-            "--lower-is-better names metrics of which smaller values are better"
-        )
-    return found

@@ -26,7 +26,7 @@ def images_of(rows: Mapping[str, Study]) -> ImagesOf:
 
 
 def images_by_study(
-    studies: StudyTable | None, wanted: Collection[str], what: str
+    studies: StudyTable, wanted: Collection[str], what: str
 ) -> tuple[ImagesOf, list[str]]:
     """Return the images of some studies, and notes about their table.
 
@@ -36,8 +36,6 @@ def images_by_study(
 
     Raises: InvalidSetting where the table has none of them.
     """
-    if studies is None:
-        return images_of({}), []
     rows: dict[str, Study] = {}
     notes = list(studies.notes)
     for row in studies:

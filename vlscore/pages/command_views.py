@@ -308,7 +308,7 @@ def align_view(run: Result, options: PageOptions, view: RunView) -> None:
 
 def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> None:
     """Fill the view of a sensitivity test: each change, with its words marked."""
-    from vlscore.evaluation import pairs_digest, read_pairs
+    from vlscore.evaluation import read_pairs
 
     view.lead = f"{run.record['pairs']:,} changed reports."
     kinds: dict[str, list[Mapping[str, Any]]] = {}
@@ -332,10 +332,11 @@ def sensitivity_view(run: Result, options: PageOptions, view: RunView) -> None:
 
     def read() -> dict[tuple[str, str], list[Block]]:
         path = run.record["perturbations"] if options.table is None else options.table
-        if pairs_digest(path) != run.key["perturbations_sha256"]:
+        pairs = read_pairs(path)
+        if pairs.attrs["sha256"] != run.key["perturbations_sha256"]:
             raise VLScoreError(f"{path} holds other changes than the run read")
         blocks: dict[tuple[str, str], list[Block]] = {}
-        for pair in read_pairs(path).itertuples():
+        for pair in pairs.itertuples():
             block = changed_block(pair.original, pair.perturbed)
             blocks.setdefault((pair.study_id, pair.kind), []).append(block)
         return blocks

@@ -1,7 +1,7 @@
 """Rows of a rated set, as its reader fills them, and the rated pairs that are made of them."""
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,36 +147,30 @@ def _arrays(
     good: Sequence[RatingRow],
     raters: Sequence[str | None],
     pairs: Sequence[Pair],
-    spoilt: Collection[tuple[str | None, Pair | None]],
+    spoilt: set[tuple[str | None, Pair | None]],
 ) -> tuple[dict[str, Array], dict[CountKey, Array]]:
     """Return ratings and counts of errors, each (raters, pairs); nan where nothing can be used."""
-    shape = len(raters), len(pairs)
     of_rater = {name: k for k, name in enumerate(raters)}
-    of_pair = {pair: k for k, pair in enumerate(pairs)}
-    ratings: dict[str, Array] = {}
-    counts: dict[CountKey, Array] = {}
-    has_counts = np.zeros(shape, dtype=bool)
+    of_pair: dict[Pair | None, int] = {pair: k for k, pair in enumerate(pairs)}
+    nothing = np.full((len(raters), len(pairs)), np.nan)
+    ratings: dict[str, Array] = defaultdict(nothing.copy)
+    counts: dict[CountKey, Array] = defaultdict(nothing.copy)
     for row in good:
-        at = of_rater[row.rater], of_pair[row.pair or ("", "")]
+        at = of_rater[row.rater], of_pair[row.pair]
+        is_spoilt = not spoilt.isdisjoint({(row.rater, row.pair), (None, row.pair)})
         for name, value in row.scores.items():
-            ratings.setdefault(name, np.full(shape, np.nan))
-            if value is not None:
-                ratings[name][at] = value
+            own = ratings[name]
+            own[at] = own[at] if value is None or is_spoilt else value
         for key, count in row.counts.items():
             if count is not None:
-                counts.setdefault(key, np.zeros(shape))[at] += count
-                has_counts[at] = True
+                counts[key][at] = np.nan if is_spoilt else count
+    # A category that is not named in a rating with counts has no error.
+    is_counted = ~np.all([np.isnan(each) for each in counts.values()], axis=0)
     counts = {
-        key: np.where(has_counts, counts[key], np.nan)
+        key: np.where(is_counted, np.nan_to_num(counts[key]), np.nan)
         for key in sorted(counts, key=lambda key: (key[0], key[1] is None, not key[1]))
     }
-    ratings |= _sums(counts)
-    for rater, pair in spoilt:
-        if pair in of_pair and (rater is None or rater in of_rater):
-            own = slice(None) if rater is None else of_rater[rater]
-            for values in (*ratings.values(), *counts.values()):
-                values[own, of_pair[pair]] = np.nan
-    return ratings, counts
+    return ratings | _sums(counts), counts
 
 
 def _texts(found: Iterable[str | None]) -> tuple[str, ...] | None:

@@ -99,18 +99,13 @@ def alignment_tables(frames: Frames, main: Sequence[str]) -> list[TextTable]:
     further = agreements[~agreements["rating"].isin(main)] if len(agreements) else agreements
     title = "tau_b with the raters' mean of further ratings"
     tables = [
-        *(agreement_table(frames, rating) for rating in main),
+        *(_agreement_table(frames, rating) for rating in main),
         text_table(title, _taus(further, "rating"), _FURTHER),
         *(difference_table(frames, rating) for rating in main),
         *(_rater_table(frames, rating) for rating in main),
         ceiling_table(frames["ceilings"]),
-        *(
-            text_table(f"Ranking two candidates of a study: {rating}", rows, _RANKINGS,
-                       columns=_RANKING_COLUMNS)
-            for rating in main
-            for rows in [_of(frames, "rankings", rating)]
-        ),
-    ]  # fmt: skip
+        *(_ranking_table(frames, rating) for rating in main),
+    ]
     return [table for table in tables if table.rows]
 
 
@@ -132,7 +127,7 @@ def _taus(rows: "DataFrame", column: str) -> "DataFrame":
     return crossed(rows.assign(cell=cells), "metric", column, "cell")
 
 
-def agreement_table(frames: Frames, rating: str) -> TextTable:
+def _agreement_table(frames: Frames, rating: str) -> TextTable:
     """Return all correlations of every metric with the raters' mean of one rating."""
     rows = _of(frames, "agreements", rating)
     unprinted = {f"{c}.{end}" for c in CORRELATIONS if c != "tau_b" for end in ("low", "high")}
@@ -160,6 +155,13 @@ def _rater_table(frames: Frames, rating: str) -> TextTable:
         means = own.groupby("metric")["tau_b"].mean()
         rows.insert(1, "mean of raters", rows["metric"].map(means))
     return text_table(f"Agreement with single raters: {rating}", rows, _RATERS)
+
+
+def _ranking_table(frames: Frames, rating: str) -> TextTable:
+    """Return how often metric and rater rank two candidates alike."""
+    title = f"Ranking two candidates of a study: {rating}"
+    rows = _of(frames, "rankings", rating)
+    return text_table(title, rows, _RANKINGS, columns=_RANKING_COLUMNS)
 
 
 def ceiling_table(ceilings: "DataFrame") -> TextTable:

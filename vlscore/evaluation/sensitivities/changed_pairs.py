@@ -55,49 +55,23 @@ def read_pairs(place: str | Path, limit: int | None = None) -> "DataFrame":
 
     Returns: the columns study_id, kind, is_significant (whether a good metric should notice),
         original, perturbed, category (ReXVal's, where the change is an error, else None); of the
-        authors' tables also image, the path that they name.
+        authors' tables also image, the path that they name. `attrs["sha256"]`: digest of the files.
     Raises: InvalidTable naming the row that is no record, or the place that holds none.
     """
     from pandas import DataFrame
 
-    if tables := authors_tables(place):
-        rows = [
-            row
-            for path, kind in tables.items()
-            for row in islice(_read_authors_rows(path, kind), checked_limit(limit))
-        ]
-        if not rows:
-            raise InvalidTable(f"{place}: its tables hold no rows")
-        return DataFrame(rows)
-    path = pairs_file(place)
-    pairs = []
-    for row, record in islice(whole_rows(path), checked_limit(limit)):
-        if (reason := _why_no_pair(record)) is not None:
-            raise InvalidTable(f"{path}, row {row}: {reason}")
-        pairs.append(
-            {
-                "study_id": str(record["study_id"]),
-                "kind": record["kind"],
-                "is_significant": record["expected"] == "significant",
-                "original": record["original"],
-                "perturbed": record["perturbed"],
-                "category": record.get("category") or None,
-            }
-        )
-    if not pairs:
-        raise InvalidTable(f"{path}: holds no perturbations")
-    return DataFrame(pairs)
-
-
-def pairs_digest(place: str | Path) -> str:
-    """Return the sha256 of the file, or of the digests of the authors' tables, of the changes.
-
-    Raises: InvalidTable as `read_pairs`.
-    """
-    if tables := authors_tables(place):
-        lines = [f"{path.name} {file_digest(path)}" for path in tables]
-        return text_digest("\n".join(lines)).hex()
-    return file_digest(pairs_file(place))
+    tables = authors_tables(place)
+    files = list(tables) or [_pairs_file(place)]
+    rows: list[dict[str, Any]] = []
+    for path in files:
+        own = _read_authors_rows(path, tables[path]) if tables else _read_rows(path)
+        rows += islice(own, checked_limit(limit))
+    if not rows:
+        raise InvalidTable(f"{place if tables else files[0]}: holds no perturbations")
+    lines = "\n".join(f"{path.name} {file_digest(path)}" for path in files)
+    pairs = DataFrame(rows)
+    pairs.attrs["sha256"] = text_digest(lines).hex() if tables else file_digest(files[0])
+    return pairs
 
 
 def images_of_pairs(pairs: "DataFrame", image_root: str | Path | None) -> dict[str, Study]:
@@ -162,7 +136,7 @@ def _read_authors_rows(path: Path, kind: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def pairs_file(place: str | Path) -> Path:
+def _pairs_file(place: str | Path) -> Path:
     """Return the file of changes; raise InvalidTable where there is none."""
     path = Path(place)
     if path.is_dir():
@@ -180,6 +154,21 @@ def pairs_file(place: str | Path) -> Path:
             f"{path}: no such file; make one with `vlscore perturb reports.csv --out {place}`"
         )
     return path
+
+
+def _read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the changes of a file; raise InvalidTable naming the row that is none."""
+    for row, record in whole_rows(path):
+        if (reason := _why_no_pair(record)) is not None:
+            raise InvalidTable(f"{path}, row {row}: {reason}")
+        yield {
+            "study_id": str(record["study_id"]),
+            "kind": record["kind"],
+            "is_significant": record["expected"] == "significant",
+            "original": record["original"],
+            "perturbed": record["perturbed"],
+            "category": record.get("category") or None,
+        }
 
 
 def _why_no_pair(record: Mapping[str, Any]) -> str | None:
@@ -232,29 +221,25 @@ def score_pairs(
             selected.append(error)
     scorer = copy(scorer)
     scorer.text_policy = TextPolicy()
+    texts_of = list(zip(pairs["study_id"], selected, strict=True))
     # Each study counts once, however many changes were made of its report.
-    rows = zip(pairs["study_id"], selected, strict=True)
-    originals = {s: both["original"] for s, both in rows if not isinstance(both, VLScoreError)}
+    originals = {s: both["original"] for s, both in texts_of if isinstance(both, dict)}
     scorer = scorer.prepared(originals.values())
     # Each pair of texts is scored once: many changes are made of one original report.
-    rows_of: dict[Any, int] = {}
-    items: list[Item | VLScoreError] = []
-    places = []
-    for column in which:
-        for k, (study, texts) in enumerate(zip(pairs["study_id"], selected, strict=True)):
-            key: object = k
-            item: Item | VLScoreError
-            if isinstance(texts, VLScoreError):
-                item = texts
-            else:
-                key = study, texts[column], texts["original"]
-                views = None if shown is None else shown(study)
-                item = Item(texts[column], texts["original"], views)
-            if rows_of.setdefault(key, len(items)) == len(items):
-                items.append(item)
-            places.append(rows_of[key])
+    keys = [
+        (study, both[column], both["original"]) if isinstance(both, dict) else both
+        for column in which
+        for study, both in texts_of
+    ]
+    row_of = {key: row for row, key in enumerate(dict.fromkeys(keys))}
+    items = [
+        Item(key[1], key[2], None if shown is None else shown(key[0]))
+        if isinstance(key, tuple)
+        else key
+        for key in row_of
+    ]
     table = score_table(items, scorer, workers=workers, on_progress=on_progress)
-    whole, count = Scored.of(table, {}).at(places), len(pairs)
+    whole, count = Scored.of(table, {}).at([row_of[key] for key in keys]), len(pairs)
     names = [str(metric) for metric in table.metrics]
     flags = [flag for flag in (TRUNCATED,) if flag in whole.rows]
     parts = [whole.at(range(k * count, (k + 1) * count)) for k in range(len(which))]

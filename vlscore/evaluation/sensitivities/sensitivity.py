@@ -1,11 +1,11 @@
 """Sensitivity of metrics to changes of reports: pairs are read, scored, and compared by kind."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vlscore.core import LIMIT, OnPhase, no_phase
-from vlscore.data import StudyTable
+from vlscore.data import Study, StudyTable
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, MissingDependency
 from vlscore.evaluation.command_settings import SensitivitySettings
 from vlscore.evaluation.controlled_sentences.controlled import reading_by_own_rules
@@ -16,13 +16,12 @@ from vlscore.evaluation.sensitivities.changed_pairs import (
     TRUNCATED,
     drop_of,
     images_of_pairs,
-    pairs_digest,
     read_pairs,
     score_pairs,
 )
 from vlscore.evaluation.sensitivities.image_swap import image_swap
 from vlscore.evaluation.sensitivities.kinds_noticed import compare_kinds, has_every_value
-from vlscore.evaluation.study_images import images_by_study, images_of
+from vlscore.evaluation.study_images import ImagesOf, images_by_study, images_of
 from vlscore.metrics import Scorer, usable_metrics
 from vlscore.stats import Content, Result, check_drawable
 
@@ -78,9 +77,7 @@ def sensitivity(
     if scorer is None:
         scorer = Scorer(metrics=usable_metrics()[0])
     pairs = read_pairs(perturbations, limit)
-    has_own_images = studies is None and "image" in pairs and scorer.embedder is not None
-    _check_inputs(scorer, settings, studies, has_own_images)
-    embedder = scorer.embedder
+    shown, files, notes = _images(scorer, settings, pairs, studies, image_root)
     read = read_precomputed(
         settings.values,
         {"study_id": list(pairs["study_id"]), "kind": list(pairs["kind"])},
@@ -91,25 +88,15 @@ def sensitivity(
         is_repeated=True,
         row_name="study and kind of the perturbations",
     )
-    shown, notes = images_by_study(studies, set(pairs["study_id"]), "perturbed report")
-    files = None if studies is None else studies.image_files
-    if has_own_images:
-        own = images_of_pairs(pairs, image_root)
-        shown = images_of(own)
-
-        def files() -> Iterator[Path]:
-            return (path for study in own.values() for path in study.files)
-
-    notes += embedder.notes if embedder and files else ()
     notes += without_figure
     key = {
         "command": "sensitivity",
-        "perturbations_sha256": pairs_digest(perturbations),
+        "perturbations_sha256": pairs.attrs["sha256"],
         **({} if limit is None else {LIMIT: limit}),
         "studies": studies and studies.key,
         "image_root": None if image_root is None else str(image_root),
         "metrics": {name: str(each) for name, each in scorer.signatures.items()},
-        "embeddings": embedder and str(embedder.signature),
+        "embeddings": scorer.embedder and str(scorer.embedder.signature),
         **settings.key(),
         "figure": figure,
         "format": format,
@@ -173,12 +160,21 @@ def _check_some_common(scored: Scored, place: Path) -> None:
         )
 
 
-def _check_inputs(
-    scorer: Scorer, settings: SensitivitySettings, studies: StudyTable | None, has_own_images: bool
-) -> None:
-    """Raise InvalidSetting where a metric or setting lacks an encoder or images."""
-    embedder = scorer.embedder
-    has_images = has_own_images or (studies is not None and embedder is not None)
+def _images(
+    scorer: Scorer,
+    settings: SensitivitySettings,
+    pairs: "DataFrame",
+    studies: StudyTable | None,
+    image_root: str | Path | None,
+) -> tuple[ImagesOf, Callable[[], Iterable[Path]] | None, list[str]]:
+    """Return the images of the perturbed studies, a function that lists their files, and notes.
+
+    Raises: InvalidSetting where a metric or setting lacks an encoder or images.
+    """
+    embedder, own = scorer.embedder, dict[str, Study]()
+    if studies is None and "image" in pairs and embedder is not None:
+        own = images_of_pairs(pairs, image_root)
+    has_images = bool(own) or (studies is not None and embedder is not None)
     if settings.swap_images and not has_images:
         raise InvalidSetting("swapping images needs images: name a table of studies (--studies)")
     if studies is not None and embedder is None:
@@ -189,6 +185,13 @@ def _check_inputs(
                 f"{metric} cannot be computed: it needs the image, but there are no images. Give "
                 "the studies' images (--studies) and an encoder (--encoder)"
             )
+    if embedder is None or not has_images:
+        return images_of({}), None, []
+    if studies is None:
+        files = [file for study in own.values() for file in study.files]
+        return images_of(own), lambda: files, [*embedder.notes]
+    shown, notes = images_by_study(studies, set(pairs["study_id"]), "perturbed report")
+    return shown, studies.image_files, [*notes, *embedder.notes]
 
 
 def _values_frame(pairs: "DataFrame", scored: Scored) -> "DataFrame":
