@@ -32,11 +32,12 @@ class RatingOptions:
     """Columns of a table of ratings.
 
     Attributes:
-        rename: Columns that have other names in RATINGS, as study_id=ID,rater=reader: study_id,
+        rename: Columns that have other names in RATINGS, as in study_id=ID,rater=reader: study_id,
             candidate_id, rater, rating (repeat it for each dimension), category, significant,
-            reference, candidate, image; id and view of further tables. category= without a name:
-            RATINGS has no such column.
-        rater_columns: Columns of ratings, one for each rater, of a table with one row a candidate.
+            reference, candidate, image; in the other tables also id and view. Write category=
+            without a name to ignore a column.
+        rater_columns: Columns with the ratings of one rater each, of a table with one row for each
+            candidate.
         limit: Read only the first N rated candidates.
     """
 
@@ -65,9 +66,9 @@ class RatedTextOptions(RatingOptions):
     """Tables with reports and images of rated candidates.
 
     Attributes:
-        studies: Table with the studies' ids and images, where RATINGS names no images.
+        studies: Table with ids and images of the studies, if RATINGS has no images.
         reports: NAME=TABLE: table, or ReXrank's manifest, with the reports of the candidate NAME
-            and their references, where RATINGS has no reports. Repeat it for each candidate.
+            and their references, if RATINGS has no reports. Repeat it for each candidate.
     """
 
     image_root: ImageRoot = None

@@ -1,4 +1,4 @@
-"""`vlscore audit`: altered films for a generator, and what its reports of them say of it."""
+"""`vlscore audit`: altered films for a generator, and the analysis of its reports of them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +25,7 @@ from vlscore.evaluation import AuditSettings
 audit = App(
     name="audit",
     group_commands="Commands",
-    help="Show whether a generator looks at the film.",
+    help="Test whether a generator uses the film, by altering films.",
 )
 
 
@@ -48,7 +48,7 @@ def make(
     workers: Annotated[
         NonNegativeInt | None,
         Parameter(
-            help="Processes that read and write films. Default: one a core, at most 16.",
+            help="Processes that read and write films. Default: one per core, at most 16.",
             group=READING,
         ),
     ] = None,
@@ -57,15 +57,17 @@ def make(
     """Write altered films of studies, for your generator to report on.
 
     films.csv has a row for each film: id, image, alteration. Let the generator write a report for
-    each, into a table with id and candidate; then `vlscore audit read`. key.jsonl, which stays with
-    you, names the study of each film. Nothing of a patient is in the films or their names.
+    each film, into a table with the columns id and candidate; then run `vlscore audit read`.
+    key.jsonl names the study of each film: do not give it away. The films and their names contain
+    nothing about a patient.
 
     Alterations: original; blank (faint noise); the film of another study, with the same findings or
-    with others; the region of a finding hidden, or an equally large one elsewhere; mirrored; and
-    four harmless ones: contrast, noise, rotation, compression. Regions are those of a column boxes
-    (lists of finding, x, y, width, height), else rough ones by side and zone.
+    with others; the region of a finding covered, or an equally large region elsewhere; mirrored;
+    and four harmless ones: contrast, noise, rotation, compression. Regions come from the column
+    boxes (lists of finding, x, y, width, height); without it, they are rough rectangles by side and
+    zone.
 
-    A stopped command continues where it was.
+    If the command was stopped, the same command continues.
 
     Example: vlscore audit make studies.csv --image-root files --out audit
     """
@@ -85,7 +87,7 @@ def make(
         )
     print_notes(made.notes)
     if made.unchanged:
-        echo(f"{out} holds these films already; nothing was made", err=True)
+        echo(f"{out} contains these films already; nothing was made", err=True)
     if not output.quiet:
         echo(f"{made.record['films']} films of {made.record['studies']} studies")
         echo(f"wrote {out / 'films.csv'}: let the generator report on its column image")
@@ -113,17 +115,18 @@ def read(
     figure: Figure = None,
     output: OutputOptions = OutputOptions(),
 ) -> None:
-    """Show which findings a generator reads from the film, and which it writes without looking.
+    """Show which findings a generator reads from the film, and which it states without using it.
 
-    Grounding is the share of the findings in the first report that go when their region or the film
-    goes, minus the share that go without cause. Further: findings stated about an empty film,
-    sides that follow the mirrored film, steadiness under harmless alterations, and how alike the
-    reports of different films are. docs/audit.md explains each.
+    Grounding is the share of findings that the generator omits if their region is covered or the
+    film is replaced, minus the share that it omits under a harmless alteration. Other numbers:
+    findings stated about a blank film, sides that change with a mirrored film, steadiness under
+    harmless alterations, and similarity of the reports of different films. docs/audit.md explains
+    each number.
 
     Example: vlscore audit read audit --reports ours=new.jsonl --out audited
 
     Args:
-        films: Folder of `vlscore audit make`.
+        films: Folder that `vlscore audit make` wrote.
         reports: Table of reports of these films, with the columns id and candidate; NAME=PATH
             names the generator. Repeat it for each generator.
         rename: Columns that have other names in the reports, as in id=film,candidate=text.

@@ -23,14 +23,14 @@ def baseline(
     encoding: Annotated[EncoderOptions, options(without=("C", "comparisons"))] = EncoderOptions(),
     output: OutputOptions = OutputOptions(),
 ) -> None:
-    """Write candidates of a generator that every model should beat.
+    """Write the candidates of a simple generator, for comparison.
 
-    Pino 2022 compared models with such generators.
+    A model should be better than each of these generators (Pino 2022).
 
-    constant: the most frequent training report. normal: the training set's usual sentences for a
-    normal study. random: a training report drawn at random. top-words, top-sentences: frequent
+    constant: the most frequent training report. normal: the most frequent normal sentences of the
+    training reports. random: a training report drawn at random. top-words, top-sentences: frequent
     words or sentences, drawn by their frequency. nearest-image: the report of the training study
-    whose image the encoder puts nearest. templates: fixed sentences for the labels of a study.
+    whose image embedding is the nearest. templates: fixed sentences for the labels of a study.
 
     Writes candidates.jsonl, which `vlscore evaluate` and `vlscore compare` read. Each row has the
     baseline's signature.
@@ -39,8 +39,8 @@ def baseline(
 
     Args:
         name: constant, normal, random, top-words, top-sentences, nearest-image or templates.
-        train: Table of other studies that the baseline learns from: reports, and images where it
-            needs them.
+        train: Table of other studies from which the baseline learns: reports, and for
+            nearest-image and probe also images.
     """
     from vlscore.evaluation import baseline as write_baseline
     from vlscore.evaluation import find_baseline

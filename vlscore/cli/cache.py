@@ -10,7 +10,8 @@ cache = App(
     name="cache",
     group_commands="Commands",
     help="Show and delete what is stored between runs.\n\n"
-    "These are embeddings, what networks read in reports, and answers of language models.",
+    "These are embeddings, the output of networks that read reports, and answers of language "
+    "models.",
 )
 
 _GIB, _MIB = 1 << 30, 1 << 20
@@ -39,7 +40,7 @@ def info() -> None:
 
 @cache.command
 def clear() -> None:
-    """Delete all that is stored; use it while no run is using the cache."""
+    """Delete everything that is stored. Do not use it while a run is using the cache."""
     from vlscore.core import open_cache
     from vlscore.errors import InvalidSetting
 

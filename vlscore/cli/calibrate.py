@@ -35,17 +35,17 @@ def calibrate(
 ) -> None:
     """Measure C, the area at which VLScore is 0, for an encoder.
 
-    Prints the largest area of the table's triangles, which is how the paper defines C, and
-    quantiles with intervals. C depends on the encoder and on how bad the candidates are: scores
-    can be compared only if C is the same.
+    Prints the largest area of the table's triangles, which the paper uses as C, and quantiles with
+    intervals. C depends on the encoder and on the candidates. Scores can be compared only if C is
+    the same.
 
     Example: vlscore calibrate studies.jsonl --encoder small --weights trained --write-card
 
     Args:
         others: Use N references of other studies, drawn at random, as the candidates of each study,
-            instead of the column of candidates.
+            instead of the column candidate.
         seed: Seed of the draw for --others, and of the bootstrap.
-        write_card: Write C into card.json of the encoder's folder, the one that --weights names.
+        write_card: Write C into card.json of the encoder's folder, which --weights names.
     """
     from vlscore.evaluation import calibrate, read_card, write_constant
 

@@ -1,4 +1,4 @@
-"""`vlscore claims`: does the image show what the reports say?"""
+"""`vlscore claims`: check what the reports claim against the images."""
 
 from pathlib import Path
 from typing import Annotated
@@ -38,25 +38,24 @@ def claims(
     ] = EncoderOptions(),
     output: Annotated[OutputOptions, options(without=("report",))] = OutputOptions(),
 ) -> None:
-    """Judge every claim of the reports by the images.
+    """Check every claim of the reports against the images.
 
-    Each finding that a candidate or a reference states or denies is supported, contradicted, or
-    undecided (cannot tell), with a probability. Of each printed total of supported, and of
-    contradicted, claims an expected share of at most --rate is wrong; the expected share is printed
-    next to the total.
-    Writes claims.csv and evidence.npz, for further tables, `vlscore judge --evidence` and the
-    metric judge-image.
+    Each finding that a candidate or a reference states or denies gets a verdict (supported,
+    contradicted, or cannot tell) and a probability. In each printed total of supported or of
+    contradicted claims, the expected share of wrong verdicts is at most --rate; it is printed next
+    to the total. Writes claims.csv, and evidence.npz for other tables, for `vlscore judge
+    --evidence` and for the metric judge-image.
 
     Example: vlscore claims studies.csv --encoder biovil-t --fit train.csv --out claims
 
     Args:
-        fit: Table of studies of other patients, with images and references, to fit on. Its images
-            start from --image-root, too, and so do those of --calibrate.
-        calibrate: Another table to calibrate on, of the hospital of STUDIES. Default: a share of
-            the patients of --fit.
-        labels: Tables of labels of the studies in --fit and --calibrate, as CheXpert, MIMIC or NIH
-            have them. A study that they do not name is labelled by its report.
-        evidence: evidence.npz of an earlier call, in place of --fit.
+        fit: Table of studies of other patients, with images and references, to fit on. The paths of
+            its images, and of those of --calibrate, also start from --image-root.
+        calibrate: Table to calibrate on, of the same hospital as STUDIES. Default: a share of the
+            patients of --fit.
+        labels: Tables of labels of the studies in --fit and --calibrate, in the form of CheXpert,
+            MIMIC or NIH. A study that is in none of them is labelled by its report.
+        evidence: evidence.npz of an earlier call, instead of --fit.
         rate: False discovery rate: largest expected share of wrong verdicts in a printed total.
     """
     from vlscore.evaluation import claims as judge_claims

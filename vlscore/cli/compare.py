@@ -44,26 +44,26 @@ def compare(
 ) -> None:
     """Compare systems that wrote reports for the same studies.
 
-    Prints one table with the primary number of every metric, the best system, and which others are
-    not significantly different. Writes it as table.tex and table.md; tables.md has all numbers and
-    tests. Repeat the command with --columns or --digits to print it in another way; nothing is
-    computed again.
+    Prints a table of the primary number of every metric, with the best system and those that are
+    not significantly different. The folder has it as table.tex and table.md, and all numbers and
+    tests in tables.md. To change its form, repeat the command with --columns or --digits; nothing
+    is computed again.
 
-    Tables are joined by id, and need the same studies and references. --rename id=uid holds for all
-    tables, --rename theirs.id=uid for one; --rename patient=COLUMN has intervals and tests resample
-    patients, not studies.
+    Tables are joined by id, and need the same studies and references. --rename id=uid renames a
+    column in all tables, --rename theirs.id=uid in one. With --rename patient=COLUMN, intervals and
+    tests resample patients.
 
     Example: vlscore compare ours.csv theirs.csv --text-only --out compared
 
     Args:
-        systems: Tables of studies with candidates, one a system, or folders of finished
-            `vlscore evaluate` runs; name=path gives a system another name than its file's.
+        systems: Tables of studies with candidates, one for each system, or folders of finished
+            `vlscore evaluate` runs. Write NAME=PATH to name a system.
         metrics: Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists
             all, and presets (rexrank, r2gen). Default: all that need no model file, or those of
-            the first folder.
-        text_only: Use metrics of texts only: no encoder, no images.
-        train: Table of training reports: baselines use them, and verbatim copies of them are
-            counted.
+            the first folder of a run.
+        text_only: Use only text metrics: no encoder, no images.
+        train: Table of training reports: baselines learn from them, and candidates that copy one
+            are counted.
     """
     from vlscore.data import open_reports
     from vlscore.evaluation import compare as compute

@@ -1,4 +1,4 @@
-"""`vlscore controlled`: does a metric tell sentences that agree from sentences that do not?"""
+"""`vlscore controlled`: test whether a metric distinguishes sentences that agree from others."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -43,20 +43,20 @@ def controlled(
     """Test metrics on sentences whose meaning is known.
 
     Sentences of your reports are grouped by their label for an observation: positive, uncertain,
-    negative, or not mentioned. The labels are those of our rules (`vlscore.findings`), or with
-    --labelled those of your table. Prints how well each metric separates sentences that agree
-    from those that do not (Pino 2022). Also writes the mean value for every two groups.
+    negative, or not mentioned. Our rules (`vlscore.findings`) make the labels, or with --labelled
+    they come from your table. Prints how well each metric separates pairs of sentences that agree
+    from pairs that do not (Pino 2022). Also writes the mean value for each pair of groups.
 
     Example: vlscore controlled reports.csv --metrics bleu-4,rouge-l --out controlled
 
     Args:
         reports: Table of reports; or, with --labelled, of sentences with labels.
-        metrics: Metrics of texts, with commas between them; text, image and bleu are groups;
-            `vlscore metrics` lists all.
-        labelled: REPORTS has one sentence a row (column sentence) and one column an observation: 1
-            positive, 0 negative, -1 uncertain, empty if it is not mentioned.
+        metrics: Text metrics, with commas between them; text and bleu are groups; `vlscore metrics`
+            lists all. Default: bleu-4,rouge-l,findings-f1.
+        labelled: REPORTS has one row for each sentence (column sentence) and one column for each
+            observation: 1 positive, 0 negative, -1 uncertain, empty if not mentioned.
         observations: Observations, with commas. Default: six of CheXpert's, or with --labelled all
-            columns with the name of one.
+            columns with the name of an observation.
     """
     from vlscore.evaluation import controlled as compute_controlled
 

@@ -1,4 +1,4 @@
-"""`vlscore doctor`: what is installed, what was found, and what to do about the rest."""
+"""`vlscore doctor`: what is installed, and how to install what is missing."""
 
 import platform
 import textwrap
@@ -13,8 +13,8 @@ _NOT_READY = 1
 def doctor(*, as_json: AsJson = False) -> None:
     """Check the installation: libraries, device, encoders, metrics.
 
-    Prints what is installed with its version, the device that would compute, which encoders and
-    metrics can be used, and what to do about the others. No network is used.
+    Prints the versions of libraries, the device that will be used, the encoders and metrics that
+    can be used, and how to install the others. No network is used.
 
     The exit status is 0 if every command can run, else 1. Encoders, metrics and extras that are
     not installed do not change it.

@@ -7,17 +7,18 @@ from vlscore.cli.shared import Names, Several
 
 
 def draw(*folders: Several[Path], figure: str = "pdf", columns: Names = ()) -> None:
-    """Draw the figures of finished folders.
+    """Draw the figures of finished runs.
 
-    They are drawn from the numbers in the folders; nothing is computed again.
+    The figures are drawn from the numbers in the folders; nothing is computed again.
 
     Needs 'vlscore[plots]'. The figures have the width of a paper's column or page, and colours
-    that colour-blind readers tell apart.
+    that colour-blind readers can distinguish.
 
     Example: vlscore draw compared --figure pdf
 
     Args:
-        folders: Folders of finished evaluate, compare, align, sensitivity or train runs.
+        folders: Folders of finished evaluate, compare, align, sensitivity, audit read or train
+            runs.
         figure: Format of the figures: pdf, svg or png.
         columns: For a comparison: numbers to draw, with commas, as in bleu-4,rouge-l. Default: the
             primary number of every metric.

@@ -65,9 +65,9 @@ def _wrapped(beginning: str, text: str, indent: int) -> list[str]:
 def encoders(name: str | None = None, /, *, as_json: AsJson = False) -> None:
     """List the encoders, or show everything about one.
 
-    C is the triangle area that scores 0; "-" means that nobody published one, and --C must be
-    given. An encoder whose embeddings have no unit length has areas of its own magnitude. Names
-    are found in any spelling; one of your own is written package.module:Class.
+    C is the triangle area that scores 0; "-" means that none was published, so that --C must be
+    given. If embeddings do not have unit length, the size of areas depends on the encoder. Names
+    may be written in any spelling; an encoder of your own is package.module:Class.
 
     Example: vlscore encoders limitr
 

@@ -55,13 +55,13 @@ def evaluate(
 ) -> None:
     """Compute metrics for every study of a table.
 
-    The table has one study a row: id, image (one path, or several), reference, candidate; metrics
-    of texts need no image. If references and candidates are in two files, join them with `vlscore
-    pair`. A row without a value is listed in failures.csv with the reason, and the exit status is 1
-    unless --keep-going is used. If the first hundred rows fail for one reason, the run ends.
-    --rename patient=COLUMN has intervals resample patients, not studies.
+    The table has one row for each study: id, image (one or several paths), reference, candidate;
+    text metrics need no image. If references and candidates are in two files, join them with
+    `vlscore pair`. A row without a value is listed in failures.csv with the reason, and the exit
+    status is then 1 (0 with --keep-going). If the first hundred rows all fail for the same reason,
+    the run ends. With --rename patient=COLUMN, intervals resample patients instead of studies.
 
-    Stop with Ctrl-C; the same command computes again, what is slow from the cache.
+    If it was stopped (Ctrl-C), give the same command again; slow results come from the cache.
 
     Example: vlscore evaluate studies.csv -m bleu-4,rouge-l --out scored
 
@@ -69,15 +69,15 @@ def evaluate(
         studies: Table: .jsonl, .json, .csv, .tsv or .parquet; with --join, the folders of all
             parts.
         keep: Columns of the table to copy into the scores, with commas between them.
-        by: Columns of the table, such as view or sex: prints results for each value, too.
-        part: Compute only the K-th of N parts of the rows, as in 2/8, as a job of a batch system;
-            --join makes the results of all parts.
-        join: Join the folders of all parts, named in place of the table.
+        by: Columns of the table, such as view or sex: also print results for each of their values.
+        part: Compute only part K of N of the rows, as in 2/8, for a batch system; --join then joins
+            the parts.
+        join: Join the folders of all parts, which are named instead of the table.
         engine: Where to compute: local, on this machine; or ray, on the Ray cluster that
             RAY_ADDRESS names, else one on this machine (pip install 'vlscore[ray]').
-        embeddings: Folder with vectors that were computed elsewhere, in the order of the table:
-            img_emb.npy of the images, gt_emb.npy of the references, output_emb.npy of the
-            candidates. No encoder is loaded; --encoder names the one that made them.
+        embeddings: Folder with embeddings that were computed elsewhere, in the order of the table:
+            img_emb.npy (images), gt_emb.npy (references), output_emb.npy (candidates). No encoder
+            is loaded; --encoder names the one that made them.
         show_rows: Print the values of the first N rows.
     """
     from vlscore.data import open_studies

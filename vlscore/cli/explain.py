@@ -25,22 +25,22 @@ def explain(
 ) -> None:
     """Explain the score of one report: its errors and sentences.
 
-    Errors are those of the judge by rules, each with its severity from 1 to 5. A sentence
-    costs as much as the score is better without it; below 0, it helps.
+    The judge by rules names the errors, each with its severity from 1 to 5. The cost of a sentence
+    is how much better the score is without it; a negative cost means that the sentence helps.
 
     Example: vlscore explain -i chest.dcm -g "Left effusion." -r "Clear lungs."
 
     Args:
-        candidate: Generated report: its words, not a file ("$(cat FILE)" for those of a file).
+        candidate: Generated report: its text; "$(cat FILE)" is the text of a file.
         reference: Reference report.
         image: Image; repeat for several views.
         metric: Metric; `vlscore metrics` lists all.
-        page: Also write an HTML page to this file; it holds both reports.
-        images: Show the images on the page, too, shrunk.
-        maps: Compute for each sentence a map of the image: where the two agree. Needs an encoder
-            with local vectors, such as phantom; each map has a check by deletion. With the metric
-            judge-image: where the evidence of each claim lies, by occlusion, with any encoder.
-            --page shows maps with --images.
+        page: Also write an HTML page to this file; it contains both reports.
+        images: Also show the images on the page, reduced in size.
+        maps: Compute a map of the image for each sentence, which shows where the two agree, and
+            test it by deletion. Needs an encoder with local embeddings, such as phantom. With the
+            metric judge-image: occlusion maps of the evidence of each claim, with any encoder. Use
+            --page and --images to see maps.
     """
     from vlscore.pages import explain_study
 
@@ -53,7 +53,7 @@ def explain(
         echo(f"warning: {each.message}", err=True)
     if maps and found.maps is None:
         echo(
-            "note: no map: it needs an image, and an encoder with local vectors (phantom has)",
+            "note: no map: it needs an image, and an encoder with local embeddings, as phantom has",
             err=True,
         )
     echo(json.dumps(found.to_dict(), indent=2) if as_json else str(found))

@@ -1,4 +1,4 @@
-"""`vlscore failure-modes`: which errors the reports have that a metric takes for the best."""
+"""`vlscore failure-modes`: which errors the reports have that a metric scores best."""
 
 from vlscore.cli.align import RatingOptions
 from vlscore.cli.output import OutputOptions, show
@@ -18,11 +18,12 @@ def failure_modes(
 ) -> None:
     """Show the errors of the reports that each metric prefers.
 
-    RATINGS counts errors, by category, of reports that metrics chose: the candidate's id is the
-    metric. ReXVal is such a set. `vlscore oracle` finds a metric's choices among your reports.
+    RATINGS has the numbers of errors, by category, in reports that metrics chose; the id of the
+    candidate is the metric. ReXVal is such a set. `vlscore oracle` finds a metric's choices among
+    your reports.
 
-    Prints mean errors by category, and which metric's choices have more errors than another's, by
-    one-sided paired tests at a false discovery rate of 1 % (Yu et al. 2023).
+    Prints the mean numbers of errors by category, and which metric's choices have more errors than
+    another's, by one-sided paired tests at a false discovery rate of 1 % (Yu et al. 2023).
 
     Example: vlscore failure-modes counted.csv --out failure-modes
 

@@ -21,11 +21,11 @@ def findings(
 ) -> None:
     """Label reports with CheXpert's fourteen observations.
 
-    Writes labels.csv (one row a report; 1 positive, 0 negative, -1 uncertain, empty not mentioned),
-    findings.csv (one row a finding: observation, label, side, zones, severity, change, size, the
-    words).
+    Writes labels.csv (one row for each report: 1 positive, 0 negative, -1 uncertain, empty if not
+    mentioned) and findings.csv (one row for each finding: observation, label, side, zones,
+    severity, change, size, text).
 
-    To compare a generator's findings with the radiologists', score its reports with the metric
+    To compare the findings of generated reports with those of references, use the metric
     findings-f1 of `vlscore evaluate` or `vlscore compare`.
 
     Example: vlscore findings reports.csv --out labelled

@@ -46,18 +46,18 @@ def build(
 ) -> None:
     """Embed a corpus into an index; equal texts are embedded once, with all their ids.
 
-    After a stop or a kill, the same command takes what was embedded from the cache. Rows that
-    cannot be used are listed in failures.csv and on stderr, and the exit status is then 1 unless
-    --keep-going is given.
+    After a stop or a kill, give the same command again; earlier embeddings come from the cache.
+    Rows that cannot be used are listed in failures.csv and on stderr, and the exit status is then 1
+    (0 with --keep-going).
 
     Example: vlscore index build train.jsonl --encoder gloria --weights gloria.ckpt --out
     train-index
 
     Args:
-        images: Index the table's radiographs (the first of each study), not its reports; for
+        images: Index the images of the table (the first of each study) instead of its reports, for
             `vlscore oracle --metric text-to-image`.
         approximate: FAISS index for approximate search, such as "IVF1024,Flat",
-            "IVF1024,PQ384x4fs" or "HNSW32"; worth it beyond a million reports.
+            "IVF1024,PQ384x4fs" or "HNSW32"; useful for more than a million reports.
     """
     from vlscore.retrieval import index_build
 
@@ -94,7 +94,7 @@ def build(
 
 @index.command
 def info(path: Path, /) -> None:
-    """Print what is in an index and what it was made with; its files must be unchanged.
+    """Print the contents and settings of an index; its files must be unchanged.
 
     Example: vlscore index info train-index
 

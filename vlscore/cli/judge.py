@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 @options(Group("Language model", sort_key=1))
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LanguageModelOptions:
-    """A language model that judges in place of the rules.
+    """A language model that judges instead of the rules.
 
     Attributes:
-        model: Judge by a language model: its name at --endpoint. Default: by rules.
+        model: Name of a language model at --endpoint, which judges. Default: rules judge.
         endpoint: Address of an OpenAI-compatible service, such as http://localhost:8000/v1. It
             receives both reports, age and indication of every study. Its key is read from
             VLSCORE_JUDGE_KEY. Default: VLSCORE_JUDGE_ENDPOINT.
-        send_to: Hosts on other machines that may receive the reports; needed unless the endpoint is
-            on this machine. Default: VLSCORE_JUDGE_SEND_TO.
+        send_to: Hosts on other machines that may receive the reports; required if the endpoint is
+            on another machine. Default: VLSCORE_JUDGE_SEND_TO.
         prompt: few-shot, zero-shot, or a .toml file of your own.
         in_flight: Largest number of requests at once.
-        prices: IN,OUT: prices of a million tokens of questions and of answers; the results then
-            have the cost.
-        no_cache: Ask the model anew, and store no answers for later runs.
+        prices: IN,OUT: prices of a million input tokens and of a million output tokens; the results
+            then have the cost.
+        no_cache: Send all requests again, and store no answers for later runs.
     """
 
     model: str | None = None
@@ -102,11 +102,11 @@ def judge(
 ) -> None:
     """Name each error of a report, how severe it is, and why.
 
-    The judge works by rules, without a model or a network, or with --model by a language model. It
-    reads the columns reference, candidate, and where the table has them age and indication.
-    Writes judgements.jsonl (each error of each study) and totals.csv (one row a study: scores, and
-    errors by category). Answers of a model are stored as they come: after a stop, the same command
-    asks only what is missing.
+    The judge applies rules, without a model or a network; with --model it is a language model. It
+    reads the columns reference and candidate, and if the table has them age and indication.
+    Writes judgements.jsonl (each error of each study) and totals.csv (one row for each study:
+    scores, and errors by category). Answers of a model are stored at once, so after a stop the same
+    command sends only the missing requests.
 
     The same judge is the metric "judge" of `vlscore evaluate`, `compare`, `align` and
     `sensitivity`.
@@ -117,11 +117,10 @@ def judge(
     --endpoint http://localhost:11434/v1
 
     Args:
-        evidence: evidence.npz that `vlscore claims --fit` wrote: each error then says whether the
-            image sides with the candidate or the reference. Needs the same encoder, weights and
+        evidence: evidence.npz that `vlscore claims --fit` wrote. Each error then says whether the
+            image supports the candidate or the reference. Needs the same encoder, weights and
             views.
-        trust: Probability that the reference is right about an error, before the image is looked
-            at.
+        trust: Probability that the reference is right about an error, before the image is read.
     """
     from vlscore.data import TextPolicy, open_studies
     from vlscore.evaluation import judge as compute_judgements

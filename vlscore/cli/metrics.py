@@ -149,9 +149,9 @@ def _inputs(metric: "Metric") -> str:
 def metrics(name: str | None = None, /) -> None:
     """List the metrics, or show everything about one.
 
-    Several are named with commas between them, parameters in parentheses:
-    vlscore,bleu-4(smoothing=exp). Groups and presets are several under one name. A metric of your
-    own is written package.module:METRIC.
+    Other commands take several metrics with commas between them, and parameters in parentheses:
+    vlscore,bleu-4(smoothing=exp). A group or preset is a name for several metrics. A metric of your
+    own is package.module:METRIC.
 
     Example: vlscore metrics findings-f1
 

@@ -49,15 +49,15 @@ def oracle(
     out: OptionalOut = None,
     output: OutputOptions = OutputOptions(),
 ) -> None:
-    """Find the reports of a corpus that score best for a study.
+    """Find the reports of a corpus with the best scores for a study.
 
-    Hits are printed with their foot (the projection onto the line from image, 0, to reference, 1)
-    and their rank by the distance from the reference, 1 the nearest. Any report on the line has the
-    perfect score 1, however far from the reference: look at foot and rank, or choose a --guard.
+    Prints each hit with its foot (projection onto the line from image, 0, to reference, 1) and its
+    rank by the distance from the reference (1 is the nearest). Any report on this line has the
+    perfect score 1, however far it is from the reference: look at foot and rank, or use --guard.
 
-    With --out, hits.parquet has one hit a row, also with its area, its height over that line and
-    its distance from the reference. After a stop, the same command takes what was found from the
-    cache.
+    With --out, hits.parquet has one row for each hit, also with its area, and its distances from
+    this line and from the reference. After a stop, give the same command again; earlier hits come
+    from the cache.
 
     The encoder is that of the index; --section and --precision must be those with which the index
     was built.
@@ -66,7 +66,7 @@ def oracle(
 
     Args:
         index: Folder of the index.
-        no_check: Do not compare the index with its sha256s, which reads all of it.
+        no_check: Do not compare the index with its sha256 (which reads all).
     """
     from vlscore.retrieval import load_index
     from vlscore.retrieval import oracle as run

@@ -29,19 +29,19 @@ def pair(
 ) -> None:
     """Join references and candidates of two files to one table.
 
-    Rows are joined by a key that both files have: a column id or study_id, else dicom_id, uid,
-    filename, image or the like. Without one the command refuses. Rows without a partner are listed
-    in NAME.rows.csv, and the exit status is then 1. References are in the column reference, report
-    or text, or in findings and impression; generated reports in candidate, report, text,
-    prediction, model_prediction or hypothesis; for others use --rename. --rename id=NAME holds for
-    the files that have the column, candidates.id=NAME or FILE.id=NAME for one.
+    Rows are joined by a column that both files have: id or study_id, else dicom_id, uid, filename,
+    image or the like; without one the command stops. Rows without a partner are listed in
+    NAME.rows.csv, and the exit status is then 1. References are in the column reference, report or
+    text, or in findings and impression; generated reports in candidate, report, text, prediction,
+    model_prediction or hypothesis; for others use --rename. --rename id=NAME is for all files that
+    have the column, candidates.id=NAME or FILE.id=NAME for one.
 
-    A folder holds one report a text file, and images, as an archive exports them; the file's name
-    is the id. One folder may hold all: 1001.dcm and 1001.txt; or folders such as references,
-    generated and images; or a folder for each study.
+    A folder has one text file for each report, and images, as an archive exports them. The name of
+    a file is the id of the study. One folder may contain all files (1001.dcm and 1001.txt), or
+    folders such as references, generated and images, or a folder for each study.
 
-    Also reads the files of CXR-Report-Metric, RadEval (one report a line; or lists "references" and
-    "hypotheses" in one json file, which is then both arguments) and ReXrank as they are.
+    Also reads the files of CXR-Report-Metric, RadEval (one report on each line; or lists
+    "references" and "hypotheses" in one json file, which is then both arguments) and ReXrank.
 
     Example: vlscore pair references.csv generated.csv --out studies.csv
 
@@ -49,13 +49,13 @@ def pair(
     --out studies.csv
 
     Args:
-        references: References: a table, a manifest of ReXrank, a text file with one report a line,
-            or a folder.
-        candidates: Generated reports: a table, a text file with one report a line, or a folder.
-            Left out for a folder that holds both, or references alone.
+        references: References: a table, a manifest of ReXrank, a text file with one report on each
+            line, or a folder.
+        candidates: Generated reports: a table, a text file with one report on each line, or a
+            folder. Omit it if the folder REFERENCES has both, or only references.
         out: Table to write: .csv, .jsonl or .parquet; .json is ReXrank's file of predictions.
         by_order: Join rows by their order, the first with the first.
-        images: Folder of the images, found by the ids of folders of reports.
+        images: Folder of the images; their names are the ids, as in folders of reports.
     """
     from vlscore.data import listed_ids
     from vlscore.data import pair as run

@@ -33,17 +33,17 @@ def perturb(
 ) -> None:
     """Make changed copies of reports to test metrics with.
 
-    Writes perturbations.jsonl (one change a line: original, perturbed, edits, kind, expected
+    Writes perturbations.jsonl (one change on each line: original, perturbed, edits, kind, expected
     effect, error category, rule), skipped.jsonl (why a report allows no change of a kind) and
-    run.json. The same table and seed give the same bytes.
+    run.json. The same table and seed give the same files, byte for byte.
 
     Example: vlscore perturb test.jsonl --out perturbed
 
     Args:
         reports: Table: .jsonl, .json, .csv, .tsv or .parquet.
         out: Folder for the results.
-        standard_normal: Text file with the standard normal report. Default: made from the table's
-            own most common normal sentences.
+        standard_normal: Text file with the standard normal report. Default: made of the most common
+            normal sentences of the table.
         list_kinds: Print the kinds and exit.
     """
     from vlscore.data import count_rows

@@ -28,21 +28,21 @@ def make(
 ) -> None:
     """Make blinded sheets on which raters judge the reports of systems.
 
-    Writes a sheet for each rater, each in another order, instructions, and key.csv, the only file
-    that names the system of each report: do not give it to raters. Equal reports of a study are
-    judged once. A study's reports go to the same raters.
+    Writes a sheet for each rater, in different orders, instructions, and key.csv. Only key.csv says
+    which system wrote a report: do not give it to raters. Equal reports of a study are judged once.
+    All reports of a study go to the same raters.
 
-    An HTML page works in any browser without a network, stores the answers until they are saved,
-    and saves them as a file: put it into the folder. Pages and sheets hold patients' data.
+    An HTML sheet works in any browser without a network, and saves the answers as a file: put it
+    into the folder. Sheets contain patients' data.
 
     `vlscore ratings read`, `vlscore align` and `vlscore failure-modes` read the folder when the
-    sheets are filled in. A folder that has sheets is never overwritten.
+    sheets are filled in. A folder with sheets is never overwritten.
 
     Example: vlscore ratings make ours.csv theirs.csv --raters ann,bob --sample 50 --out sheets
 
     Args:
-        systems: Tables of studies with candidates, one a system; or folders of `vlscore oracle
-            --out`, one a metric. NAME=PATH names one.
+        systems: Tables of studies with candidates, one for each system; or folders of `vlscore
+            oracle --out`, one for each metric. Write NAME=PATH to name a system.
         studies: Table with the images of the studies; for oracles, the table that `vlscore oracle`
             read, if it was moved.
     """
@@ -73,16 +73,16 @@ def read(
 ) -> None:
     """Check filled-in sheets, and show how raters agree and which systems they prefer.
 
-    Writes the tables that `vlscore align` reads (counts.csv, ratings.csv, or of preferences
-    ranks.csv), and all numbers.
+    Writes tables for `vlscore align` (counts.csv, ratings.csv, or for preferences ranks.csv), and
+    all numbers.
 
-    Systems are ranked by Bradley and Terry's model with ties; preferences that were not asked for
-    are derived from the ratings of the same rater.
+    Systems are ranked by Bradley and Terry's model with ties. If raters were not asked for
+    preferences, these are derived from the ratings of each rater.
 
     Example: vlscore ratings read sheets --group clinicians=ann,bob --group lay=carl --out read
 
     Args:
-        sheets: Folder of `vlscore ratings make`, sheets filled in.
+        sheets: Folder that `vlscore ratings make` wrote, with filled-in sheets.
         group: NAME=RATERS: raters whose numbers are shown separately, such as clinicians=ann,bob.
             Repeat it for each group.
     """

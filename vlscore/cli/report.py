@@ -22,11 +22,11 @@ def report(
 ) -> None:
     """Make an HTML page that shows which studies are bad, and why.
 
-    The page shows what was done with what, the tables, distributions and failures, and a list of
-    the studies to sort, filter and search. A study opens with its candidate next to its reference,
-    where errors and findings that agree are marked, and the triangle of its score.
+    The page shows the settings, tables, distributions and failures, and a list of the studies that
+    can be sorted, filtered and searched. A click on a study shows candidate and reference side by
+    side, with errors and findings that agree marked, and the triangle of the score.
 
-    The page is one file, which any browser opens without a network. It holds reports, which are
+    The page is one file, which any browser opens without a network. It contains reports, which are
     patients' data, unless --no-texts is given.
 
     Example: vlscore report scored compared --out page.html
@@ -34,12 +34,12 @@ def report(
     Args:
         folders: Folders that finished commands wrote.
         out: File for the page. Default: report.html in the first folder.
-        no_texts: Leave out reports, ids, paths and notes: numbers alone, by row.
-        images: Show the images too, shrunk. They are patients' data.
+        no_texts: Leave out reports, ids, paths and notes; show only numbers, by row.
+        images: Also show the images, reduced in size. They are patients' data.
         sentences: Show what each sentence costs in the N studies with the worst score; with
             --images also maps of the image.
         weights: Checkpoint of the run's encoder, for --sentences.
-        studies: Table of the reports, where it was moved or run.json does not name it.
+        studies: Table of the reports, if it was moved or run.json does not name it.
     """
     from vlscore.pages import report as write
 

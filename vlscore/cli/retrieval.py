@@ -1,4 +1,4 @@
-"""`vlscore retrieval`: does an encoder find each image's report, and back?"""
+"""`vlscore retrieval`: test whether an encoder finds reports of images, and images of reports."""
 
 import contextlib
 import tempfile
@@ -28,9 +28,9 @@ def retrieval(
 ) -> None:
     """Test whether an encoder finds the report of each image.
 
-    Prints R@1, R@5, R@10 and the median rank, both ways, with intervals. Ties count with the
-    expected value of a random order. Equal reports count as one, right for the images of all its
-    studies.
+    Prints R@1, R@5, R@10 and the median rank for images and for reports as queries, with intervals.
+    Ties count with the expected value of a random order. Equal reports count as one report, which
+    is right for the images of all studies that have it.
 
     Example: vlscore retrieval studies.jsonl --encoder gloria --weights gloria.ckpt
     """

@@ -25,7 +25,7 @@ def score(
     Example: vlscore score -i chest.dcm -g "Small left effusion." -r "Left pleural effusion."
 
     Args:
-        candidate: Generated report: its words, not a file ("$(cat FILE)" for those of a file).
+        candidate: Generated report: its text; "$(cat FILE)" is the text of a file.
         image: Image; repeat for several views.
         reference: Reference report.
     """

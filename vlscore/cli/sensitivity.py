@@ -36,21 +36,19 @@ def sensitivity(
 ) -> None:
     """Show which changes of a report each metric notices.
 
-    Prints how much each kind of change lowers each metric. The folder also has the tables of the
-    VLScore paper: removed sentences (Table 2), changed words (Table 3), standard normal reports
-    (Figure 2); and every value. --swap-images shows how much scores and ranks move when the image
-    is another study's, or black. Metrics are compared on the changes for which all have values.
+    Prints how much each kind of change lowers each metric. The folder also has every value, and the
+    tables of the VLScore paper: removed sentences (Table 2), changed words (Table 3), standard
+    normal reports (Figure 2). Metrics are compared on the changes for which all have values.
 
     Example: vlscore sensitivity -p perturbed --metrics bleu-4,judge -o noticed
 
     Args:
-        perturbations: Folder that `vlscore perturb` wrote, or a .jsonl file like that in it; or
-            tables with the columns Path_frontal, gt, output, as the VLScore paper's authors make
-            them.
-        studies: Table with the studies' ids and images; without it, metrics that look at the image
-            are left out, but for tables of the authors, which name images (from --image-root on).
+        perturbations: Folder that `vlscore perturb` wrote, or its .jsonl file; or tables of the
+            VLScore paper's authors, with the columns Path_frontal, gt, output.
+        studies: Table with ids and images of the studies. Without it, metrics that use the image
+            are left out; tables of the authors name the images themselves.
         metrics: Metrics with commas between them; `vlscore metrics` lists all; text, image and bleu
-            are groups. Default: every one that needs no model file.
+            are groups. Default: all that need no model file.
         figure: Format of the figures: png, svg or pdf. Default: png, if matplotlib is installed.
     """
     from vlscore.evaluation import authors_tables

@@ -92,7 +92,7 @@ Text = Annotated[str, Parameter(allow_leading_hyphen=True, validator=_refuse_pat
 ImageRoot = Annotated[
     Path | None,
     Parameter(
-        help="Folder that image paths of every table start from. Default: each one's own.",
+        help="Folder from which image paths of every table start. Default: the table's own folder.",
         group=TABLE,
     ),
 ]
@@ -107,7 +107,7 @@ Limit = Annotated[
 Ratings = Annotated[
     Path,
     Parameter(
-        help="Table of ratings, or the folder of a published set: ReXVal, RadEvalX, RadPref; or of "
+        help="Table of ratings; or folder of a published set (ReXVal, RadEvalX, RadPref), or of "
         "filled-in sheets of `vlscore ratings make`."
     ),
 ]
@@ -133,8 +133,8 @@ Format = Annotated[str, Parameter(help="Format of tables: parquet or csv.", grou
 Metrics = Annotated[
     Names | None,
     Parameter(
-        help="Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists all, "
-        "groups and presets (rexrank, r2gen), too. Default: vlscore."
+        help="Metrics with commas between them, as in bleu-4,rouge-l; `vlscore metrics` lists all "
+        "metrics, groups and presets (rexrank, r2gen). Default: vlscore."
     ),
 ]
 Seed = Annotated[int, Parameter(help="Seed of the bootstrap.")]
@@ -144,13 +144,15 @@ Device = Annotated[
 ]
 Workers = Annotated[
     NonNegativeInt | None,
-    Parameter(help="Processes that decode images. Default: one a core, at most 16.", group=ENCODER),
+    Parameter(
+        help="Processes that decode images. Default: one per core, at most 16.", group=ENCODER
+    ),
 ]
 GreyLevels = Annotated[
     str,
     Parameter(
-        help="Grey levels: auto, header, minmax, percentile, full, or authors (as the encoder's "
-        "authors read files); further settings after commas.",
+        help="Grey levels: auto, header, minmax, percentile, full, or authors (as the code of the "
+        "encoder's authors reads files); further settings after commas.",
         group=READING,
     ),
 ]
@@ -218,9 +220,9 @@ class EncoderOptions:
         weights: Checkpoint file or folder of the encoder.
         tokenizer: Folder or vocabulary file of its tokenizer.
         C: Area that scores 0 under vlscore. Default: the encoder's.
-        precision: fp32; bf16, where the hardware has units for it; fp16, on GPUs.
+        precision: fp32; bf16, if the hardware supports it; fp16, on GPUs.
         batch_size: Images in one forward pass. Default: 16 on a CPU, by its memory on a GPU.
-        comparisons: ignored: leave comparisons with earlier examinations out.
+        comparisons: ignored: leave comparisons with earlier examinations out of both reports.
         no_cache: Neither read nor write the cache; `vlscore cache info` shows it.
     """
 

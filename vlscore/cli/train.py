@@ -70,29 +70,28 @@ def train(
 ) -> None:
     """Train an encoder on images and their reports.
 
-    The table has one study a row: id, image (one path, or several), reference. A row without an
-    image that can be read, or without a report, is listed in failures.csv and left out, and the
-    exit status is 1 unless --keep-going is given. --rename patient=COLUMN has whole patients held
-    out.
+    The table has one row for each study: id, image (one or several paths), reference. A row without
+    a readable image or without a report is listed in failures.csv and left out, and the exit status
+    is then 1 (0 with --keep-going). With --rename patient=COLUMN, whole patients are held out.
 
     The folder is then a checkpoint: `vlscore evaluate ... --encoder small --weights FOLDER`. It
     also has training.toml (all settings), log.csv (loss of every step) and validation.csv.
 
-    Stop with Ctrl-C and start the same command again to resume: the result is the same as without
-    a stop. For several GPUs: torchrun --nproc-per-node 4 -m vlscore train ...
+    After Ctrl-C, the same command resumes, with the same result as without a stop. For several
+    GPUs: torchrun --nproc-per-node 4 -m vlscore train ...
 
     Example: vlscore train studies.csv --objective limitr --style limitr --out mine
 
     Args:
         config: TOML file of settings, as in batch_size = 256; options have priority. Every result
-            has such a file, training.toml, which repeats its run.
+            has such a file, training.toml, with which its run can be repeated.
         further: Further settings, as in clip=0.5,patience=3: loaded_rate, weight_decay, warm_up,
             clip, frozen_norms, validation_share, validate_every, patience.
-        micro_batch: Largest number of pairs in the towers at once; 0 for all. Bounds memory for a
-            third more time; no negative is lost.
+        micro_batch: Largest number of pairs in the towers at once; 0 for all. Limits memory for a
+            third more time; all negatives of the batch are still used.
         validation: Table to validate on. Default: a share of the studies.
-        pairs: Folder for decoded images, which runs on one table share. Default: pairs in the
-            results.
+        pairs: Folder for decoded images; several runs on one table can share it. Default: pairs in
+            the results.
     """
     from vlscore.data import ImagePolicy, TextPolicy
     from vlscore.training import Execution, Preparation, TrainingProcesses

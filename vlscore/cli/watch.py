@@ -1,4 +1,4 @@
-"""`vlscore watch`: today's reports of a generator in daily use, and the course of all days."""
+"""`vlscore watch`: monitor a generator in daily use."""
 
 import dataclasses
 from pathlib import Path
@@ -31,33 +31,33 @@ def watch(
     encoding: EncoderOptions = EncoderOptions(),
     output: OutputOptions = OutputOptions(),
 ) -> None:
-    """Compare today's reports of a generator with those of the past.
+    """Monitor a generator: compare today's reports with earlier ones.
 
-    Scores the reports of a table, or of a folder of DICOM and text files, with references or
-    without. Stores the values, without ids and texts, and tests whether the share of a finding, an
-    error or a score has changed since the reference period. The probability of a false alarm in a
-    quiet year is at most --rate, however often you look and however many values are watched.
+    Scores the reports of a table, or of a folder of DICOM and text files, with or without
+    references. Stores the values, without ids and texts, and tests whether the share of a finding,
+    an error or a score has changed since the reference period. The probability of any false alarm
+    in a year without a change is at most --rate, however often you look.
 
-    Prints one line on the last day. The exit status is 3 after an alarm, until --restart; else 1
-    where rows could not be used, 2 for a mistake, 0.
+    The last line sums up the last day. The exit status is 3 after an alarm, until --restart; else 1
+    if rows could not be used, 2 after an error, and 0 otherwise.
 
-    A command that was killed is given again as it was: no day is lost, and none counts twice.
-    --overwrite replaces a day that is stored with other content.
+    After a kill, give the same command again: no day is lost, and none counts twice. --overwrite
+    replaces a stored day.
 
     Example: vlscore watch 2026-03-01.csv --out watched
 
     Args:
-        today: Table or folder whose name begins with its day, or DAY=PATH, as in
-            2026-03-01=today.csv; several, one a day, to begin with the past. Without one, the
-            present state is shown.
-        metrics: Metrics with commas between them, as in judge,clipscore. One that needs a reference
-            or an image has a value only where there is one. Default: judge.
-        evidence: evidence.npz of `vlscore claims --fit`: the share of claims that the image
-            contradicts is watched, too.
+        today: Table or folder whose name begins with its date, or DAY=PATH, as in
+            2026-03-01=today.csv; several, one for each day, to start with earlier days. Without
+            one, the present state is shown.
+        metrics: Metrics with commas between them, as in judge,clipscore. A report has a value only
+            if it has the reference or image that the metric needs. Default: judge.
+        evidence: evidence.npz of `vlscore claims --fit`: also monitor the share of claims that the
+            image contradicts.
         keep: Columns of the table to store with the values, such as id. By default the store names
             no patient.
-        restart: Begin a new reference period with this day: after an alarm that has been looked
-            into, another encoder, other options, another version.
+        restart: Begin a new reference period with this day, for example after an alarm, or with
+            another encoder, option or version.
     """
     from vlscore.evaluation import watch as run
 

@@ -20,7 +20,7 @@ _TO_DO_BY_HAND = 1
 def list_weights() -> None:
     """List where the files of each encoder, and of each network of metrics, come from.
 
-    With their licence, and an encoder's C. "found" means that vlscore would find them now, without
+    Also lists their licence, and C of an encoder. "found" means that vlscore finds them without
     --weights.
     """
     from vlscore.cli.encoders import facts_text
@@ -56,10 +56,10 @@ def list_weights() -> None:
 def fetch(name: str, /) -> None:
     """Download the files of an encoder, or of a metric's networks, from the Hugging Face hub.
 
-    They go into the hub's own cache (HF_HOME), and models of transformers into the folder that
+    Files are stored in the hub's own cache (HF_HOME), and models of transformers in the folder that
     `vlscore weights path` prints; vlscore finds them there. HF_HUB_OFFLINE is respected. Each file
-    must have the published sha256, or the one of its first download where none is published. Of
-    encoders that are on no hub only the vocabulary is downloaded; the command then prints what you
+    must have the published sha256, or if none is published that of its first download. If an
+    encoder is not on the hub, only its vocabulary is downloaded; the command then prints what you
     must do, and the exit status is 1.
 
     Example: vlscore weights fetch chexbert
@@ -92,9 +92,9 @@ def verify(path: Path, /, *, encoder: str | None = None, tokenizer: Path | None 
     """Read a checkpoint safely to its end, and print what is in it.
 
     Fails if the file would run code, is truncated, describes its own content wrongly, or has the
-    name of a published file and another checksum. The digest is of the tensors alone and does not
-    change when the file is converted. Signatures show the first digits of a checksum, which is of
-    digest, vocabulary and preprocessing together; --encoder prints both.
+    name of a published file but another checksum. The digest is that of the tensors, and does not
+    change if the file is converted. Signatures show the first digits of the checksum of digest,
+    vocabulary and preprocessing together; --encoder prints both.
 
     Example: vlscore weights verify chexpert_resnet50.ckpt -e gloria
 
@@ -129,13 +129,13 @@ def verify(path: Path, /, *, encoder: str | None = None, tokenizer: Path | None 
 def path(name: str | None = None, /) -> None:
     """Print the folder that is searched for checkpoints without --weights.
 
-    Put an encoder's checkpoint there, into a folder with the encoder's name; the same for networks
-    of metrics. VLSCORE_WEIGHTS, a folder, or the file of an encoder, is searched first.
+    Put an encoder's checkpoint into a sub-folder with the encoder's name, and likewise for networks
+    of metrics. VLSCORE_WEIGHTS (such a folder, or the file of an encoder) is searched first.
 
     Example: d="$(vlscore weights path gloria)"; mkdir -p "$d"; cp chexpert_resnet50.ckpt "$d"
 
     Args:
-        name: Encoder or network. Default: the folder of all.
+        name: Encoder or network. Default: print the folder of all.
     """
     from vlscore.encoders import weights_folder, weights_of
 
@@ -146,8 +146,8 @@ def path(name: str | None = None, /) -> None:
 def convert(source: Path, target: Path, /, *, overwrite: bool = False) -> None:
     """Write a checkpoint's tensors as safetensors, which every library reads without pickle.
 
-    Keys, values and the digest stay as they are. A file with the name of the published one and
-    the ending .safetensors is found without --weights, and preferred to the published one.
+    Names, values and the digest of the tensors do not change. A file with the name of the published
+    one and the ending .safetensors is found without --weights, and is used instead of it.
 
     Example: vlscore weights convert chexpert_resnet50.ckpt chexpert_resnet50.safetensors
 

@@ -42,10 +42,11 @@ class AlignmentSettings(_WithValues):
     """Settings of an alignment of metrics with raters.
 
     Attributes:
-        values: Table of values computed elsewhere: study_id, candidate_id, one column a metric.
+        values: Table of values computed elsewhere: study_id, candidate_id, one column for each
+            metric.
         lower_is_better: Columns of --values, with commas, of which smaller values are better.
-        fit: Also fit a composite of the computed metrics to a rating, as in "total errors";
-            --metrics composite:FOLDER/composite.json then is a metric.
+        fit: Also fit a composite of the computed metrics to this rating, such as "total errors". It
+            can then be used as --metrics composite:FOLDER/composite.json.
         resamples: Resamples of the bootstrap.
         seed: Seed of the bootstrap.
         columns: Numbers of the metrics that are compared, as in findings-f1.precision. Default: the
@@ -68,7 +69,8 @@ class SensitivitySettings(_WithValues):
         values: Table of values computed elsewhere: study_id, kind, and NAME.original,
             NAME.perturbed of each metric, in the order of the perturbations.
         lower_is_better: Metrics of --values, with commas, of which smaller values are better.
-        swap_images: Also measure whether the image matters.
+        swap_images: Also score with another study's image and with a black image, which shows
+            whether a metric uses the image.
         resamples: Resamples of the bootstrap.
         seed: Seed of the bootstrap and of the swap.
 
@@ -85,15 +87,15 @@ class SheetSettings:
     """Settings of the sheets of a reading study.
 
     Attributes:
-        raters: Names of the raters, with commas.
-        ask: errors (numbers by category), dimensions (ratings 1 to 5), both with a comma; or
-            preferences (which of two reports is better).
-        format: Formats of the sheets: html, csv, with commas.
+        raters: Names of the raters, with commas. Default: rater-1.
+        ask: errors (numbers by category), dimensions (ratings 1 to 5) or errors,dimensions; or
+            preferences (which of two reports is better). Default: errors.
+        format: Formats of the sheets: html, csv or html,csv. Default: html.
         raters_per_study: Number of raters for each study. Default: all.
-        images: Embed the images, shrunk, in the HTML pages.
+        images: Embed reduced images in the HTML pages.
         dimensions: File of your own dimensions. Default: the bundled one.
-        sample: Draw so many studies. Default: all.
-        seed: Seed of the draw and of every order.
+        sample: Number of studies to draw at random. Default: all.
+        seed: Seed of the random draw and of every order.
 
     Raises: InvalidSetting that names the first invalid setting.
     """
@@ -111,19 +113,20 @@ class SheetSettings:
         check_settings(self, raters_per_study=1, sample=1, seed=0)
         if wrong := [rater for rater in self.raters if not _RATER.fullmatch(rater)]:
             raise InvalidSetting(
-                f"{wrong[0]!r} cannot be in the name of a file; name raters by 1 to 60 letters, "
-                "digits, -, _"
+                f"{wrong[0]!r} cannot be in the name of a file; use 1 to 60 letters, digits, -, _"
             )
         if not self.raters or len(set(self.raters)) < len(self.raters):
-            raise InvalidSetting(f"raters need different names, these are {', '.join(self.raters)}")
+            raise InvalidSetting(f"raters need different names, not {', '.join(self.raters)}")
         if (self.raters_per_study or 1) > (count := len(self.raters)):
             raise InvalidSetting(
                 f"a study can have 1 to {count} raters, not {self.raters_per_study}"
             )
         if set(self.format) - set(_SHEETS) or not self.format:
-            raise InvalidSetting(f"sheets are {', '.join(_SHEETS)}, not {', '.join(self.format)}")
+            raise InvalidSetting(
+                f"formats of sheets are {', '.join(_SHEETS)}, not {', '.join(self.format)}"
+            )
         if self.images and "html" not in self.format:
-            raise InvalidSetting("images are shown by the page alone; add the format html")
+            raise InvalidSetting("only html sheets can show images; add the format html")
 
 
 @dataclass(frozen=True)
@@ -153,15 +156,15 @@ class EvidenceSettings:
     """How evidence is fitted and calibrated.
 
     Attributes:
-        calibration_share: Share of the patients of --fit that calibrate, where there is no
+        calibration_share: Share of the patients of --fit that are used to calibrate, without
             --calibrate.
-        no_zero_shot: Do not compare images with words of a finding.
-        group_column: Column with the patient of each study in --fit and --calibrate. Default: the
-            study.
-        blank_labels: What an empty cell means in --labels of CheXpert's form. absent: the report
-            does not mention the finding, so that it is not there, as where labels are extracted
-            from reports. unknown: the study does not count for this finding. -1 is unknown.
-        seed: Seed of the split.
+        no_zero_shot: Do not compare images with sentences about a finding.
+        group_column: Column with the patient of each study in --fit and --calibrate. Default: each
+            study is a patient.
+        blank_labels: Meaning of an empty cell in --labels with CheXpert's columns. absent: the
+            report does not mention the finding, so it is absent, as with extracted labels. unknown:
+            the study is left out for this finding. -1 always means unknown.
+        seed: Seed of the split of patients.
 
     Raises: InvalidSetting for a value out of its range.
     """
@@ -176,5 +179,5 @@ class EvidenceSettings:
         check_settings(self, seed=0)
         if not 0 < self.calibration_share < 1:
             raise InvalidSetting(
-                f"calibration_share lies between 0 and 1, not {self.calibration_share!r}"
+                f"calibration_share must be between 0 and 1, not {self.calibration_share!r}"
             )

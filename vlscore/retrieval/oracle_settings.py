@@ -22,19 +22,21 @@ class OracleSettings:
     Attributes:
         metric: Score that the hits maximise: a metric, such as vlscore or bleu-4, or a direction of
             retrieval: image-to-text, text-to-image.
-        k: Reports a study.
-        guard: Guard of vlscore against far reports on the line of image and reference: none;
-            segment, by the distance to the segment between them; window, only a foot in [0.5, 1.5].
+        k: Number of hits for each study.
+        guard: Guard of vlscore against far reports on the line through image and reference: none;
+            segment, by the distance from the segment between them; window, a foot in
+            [0.5, 1.5].
         mode: exact; approximate, for an index built with --approximate; or auto: exact up to a
             million reports.
-        exclude_exact: Exclude the reference's own text, line breaks ignored: a copy is a trivial
-            oracle.
-        exclude_ids: Column of ids to exclude for a study (its own, its patient's): one, a list, or
-            several with semicolons. A text of another study remains.
-        candidates: Metrics of texts: score only the N reports nearest to the reference by cosine; 0
+        exclude_exact: Exclude reports with the text of the reference (line breaks are ignored),
+            which are trivial oracles.
+        exclude_ids: Column with the ids to exclude for a study, such as all of its patient: one, a
+            list, or several with semicolons. A report with other ids, too, remains.
+        candidates: For text metrics: score only the N reports nearest to the reference by cosine; 0
             scores the whole corpus, exactly and without an encoder.
-        effort: Approximate mode: lists visited (IVF) or breadth of the graph search (HNSW).
-            Default: half the lists, or 512. Less is faster and finds less; the recall is printed.
+        effort: For approximate mode: number of visited lists (IVF) or breadth of the graph search
+            (HNSW). Default: half of the lists, or 512. Less is faster and finds less; the recall is
+            printed.
 
     Raises: InvalidSetting that names the first invalid setting; UnknownName.
     """

@@ -31,13 +31,13 @@ class Start:
     """Encoder to train, and its start weights.
 
     Attributes:
-        encoder: Encoder: small, for a new one, or any with a checkpoint in --weights; in Python
-            also a loaded encoder, which training changes.
+        encoder: Encoder: small, for a new one, or any encoder with a checkpoint in --weights; in
+            Python also a loaded encoder, which training changes.
         weights: Checkpoint of a whole encoder to start from.
         tokenizer: Vocabulary file, or folder, of the report tower. Default: next to the weights.
-        image_weights: Weights of EfficientNet-Lite0 (names of timm or efficientnet_lite_pytorch),
+        image_weights: Weights of EfficientNet-Lite0 (from timm or efficientnet_lite_pytorch) for
             the image trunk of a new small encoder. Default: random.
-        style: Pooling and normalisation of a new small encoder: those of an objective. Default:
+        style: Pooling and normalisation of a new small encoder, as for this objective. Default:
             siglip.
         side: Pixels of the images of a new small encoder, a multiple of 32, or of 64 with
             --image-weights. Default: 128.
@@ -112,19 +112,20 @@ class TrainingSettings:
         warm_up: Share of the steps in which the learning rate rises from 0; after them it falls to
             0 along a cosine.
         clip: Longest gradient, over all parameters; 0 for no limit.
-        precision: fp32; or bf16 of the towers, where the hardware has units for it.
+        precision: fp32; or bf16 in the towers, if the hardware supports it.
         frozen_norms: Do not change the statistics of batch norms: for small batches, and where the
             training starts from a checkpoint. If they change, a pair's vector depends on its
             micro-batch, as in the authors' code of the published layouts.
         augmentation: Augmentation of images: none, light, hospitals, or a paper's name. No image
             is mirrored.
-        sentences: Sentences that are read: all, in random order (shuffled), or one in each epoch.
-        findings_weight: Weight of the findings extracted from the reports, as a second aim of both
-            towers, for a few thousand pairs.
+        sentences: Sentences that are read: all, all in random order (shuffled), or one in each
+            epoch.
+        findings_weight: Weight of a second objective, for a few thousand pairs: both towers predict
+            the findings of the reports.
         validation_share: Share of the studies held out, without --validation.
         validate_every: Epochs between validations.
-        select: Weights that are the result: best by recall of the validation pairs (mean of R@1, 5,
-            10), by loss, or last.
+        select: Epoch whose weights are the result: by recall of the validation pairs (mean of R@1,
+            5, 10), by loss, or last.
         patience: End after so many validations without a better one; 0: never.
         seed: Seed of all random choices.
 

@@ -31,10 +31,10 @@ class AuditSettings:
     """Settings of the altered films of an audit.
 
     Attributes:
-        alterations: Alterations to make, with commas, besides original. Default: all.
-        regions: Largest number of findings of a study whose region is hidden: those with boxes,
-            then those of its candidate, then those of its reference.
-        format: png, or dicom: a file that holds the grey levels and nothing of a patient.
+        alterations: Alterations to make in addition to original, with commas. Default: all.
+        regions: Largest number of findings of a study whose region is covered: first those with
+            boxes, then those of the candidate, then those of the reference.
+        format: png; or dicom, a file with grey levels and nothing about a patient.
         seed: Seed of every choice.
 
     Raises: InvalidSetting that names the first invalid setting.

@@ -32,11 +32,11 @@ class BaselineSettings:
 
     Attributes:
         seed: Seed of random choices.
-        first: Frequent words or sentences that are drawn from.
+        first: Number of the most frequent words or sentences from which is drawn.
         by_section: Draw sentences of findings and of impression separately.
         labels: Labels of templates: reference (of the study itself: an upper bound), zero-shot or
-            probe (of the encoder), or a classifier's table with one column a label.
-        threshold: Probability in that table from which on a label is present.
+            probe (from the encoder), or a classifier's table with one column for each label.
+        threshold: Least probability in that table at which a label is present.
         style: Style of templates: grouped (a sentence for several labels) or single.
         templates: File of your own sentences. Default: the bundled one.
 

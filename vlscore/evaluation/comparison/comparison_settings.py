@@ -22,19 +22,19 @@ class ComparisonSettings:
     Attributes:
         train: Training reports, as a `ReportTable`: baselines use them, and verbatim copies of them
             are counted.
-        baselines: Add four systems: constant, normal, random reports, nearest images' reports.
-        values: Table of values computed elsewhere: system, id, one column a metric.
+        baselines: Add four baselines: constant, normal, random, nearest-image.
+        values: Table of values computed elsewhere: system, id, one column for each metric.
         lower_is_better: Columns of --values, with commas, of which smaller values are better.
         resamples: Resamples of the bootstrap.
         permutations: Permutations of the paired tests.
         seed: Seed of all random draws.
-        ignore_blanks: Use the first table's references where others differ in blanks and line
-            breaks only.
-        against: Test only this system, against each other one. Default: all pairs.
-        by: Columns, such as view or sex: compares the studies of each value, too.
+        ignore_blanks: Accept references that differ only in blanks and line breaks; the first
+            table's are used.
+        against: Test only this system against each other system. Default: all pairs.
+        by: Columns, such as view or sex: also compare the studies of each of their values.
         patient_column: Column with the patient, of the first table that has it: intervals and tests
             then resample patients, not studies.
-        reference_errors: Correct F1 of labels for errors of references: a file of rates,
+        reference_errors: Correct the F1 of labels for errors of references: a file of rates,
             emergency-2026, second:COLUMN or truth:COLUMN.
         shared_errors: Share of the references' errors that the systems repeat.
 
@@ -58,7 +58,7 @@ class ComparisonSettings:
     def __post_init__(self) -> None:
         check_settings(self, resamples=_LEAST_RESAMPLES, permutations=99, shared_errors=0)
         if not self.shared_errors < 1:
-            raise InvalidSetting(f"shared_errors is below 1, not {self.shared_errors!r}")
+            raise InvalidSetting(f"shared_errors must be below 1, not {self.shared_errors!r}")
         if self.shared_errors and self.reference_errors is None:
             raise InvalidSetting("shared_errors needs reference_errors")
 

@@ -14,10 +14,10 @@ class WatchSettings:
     """Settings of a watch; they hold from one --restart to the next.
 
     Attributes:
-        rate: Largest probability of a false alarm in a quiet year of daily looks, over all that is
-            watched together.
+        rate: Largest probability of any false alarm in a year without a change, for all values
+            together.
         reference_days: Days with reports in the reference period, before anything is compared.
-        reference_reports: Reports that the reference period has at least.
+        reference_reports: Least number of reports in the reference period.
         weekends_alike: Compare Saturdays and Sundays with all days. Default: with one another.
         seed: Seed of the order of equal days.
 

@@ -47,8 +47,8 @@ class BertScore(Metric):
     name = "bert-score"
     title = "BERTScore"
     description = (
-        "F measure of the cosines between each word piece's embedding and the nearest "
-        "one of the other report"
+        "F measure of the cosines between the embedding of each token and the most similar one of "
+        "the other report"
     )
     citation = "Zhang et al. 2020, BERTScore, ICLR"
     bounds = (None, 1.0)

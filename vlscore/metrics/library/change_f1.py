@@ -37,7 +37,7 @@ class ChangeF1(FindingsMetric):
     title = "Change F1"
     description = (
         "F1 of the changes (new, worse, unchanged, improved, resolved) of findings that candidate "
-        "and reference state; 1 where neither speaks of a change"
+        "and reference state; 1 if neither states a change"
     )
     citation = (
         "rules of vlscore.findings; classes after Wu et al. 2021, Chest ImaGenome, and Bannur et "

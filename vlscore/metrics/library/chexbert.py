@@ -72,7 +72,7 @@ class CheXbertF1(_CheXbertMetric):
     title = "CheXbert F1"
     description = (
         "F1 of the fourteen observations that CheXbert reads in candidate and reference; "
-        "0 for a blank candidate, else 1 where it reads none in either"
+        "0 for a blank candidate, else 1 if it reads none in either report"
     )
     citation = _CITATION
     bounds = (0.0, 1.0)
@@ -137,7 +137,7 @@ class CheXbertSimilarity(_CheXbertMetric):
 
     name = "chexbert-similarity"
     title = "CheXbert similarity"
-    description = "cosine of CheXbert's vectors of [CLS], the s_emb of Yu et al. 2023"
+    description = "cosine of CheXbert's [CLS] vectors (s_emb of Yu et al. 2023)"
     citation = f"{_CITATION}; Yu et al. 2023, Patterns"
     bounds = (-1.0, 1.0)
     further = (_TRUNCATED,)

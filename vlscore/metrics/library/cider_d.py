@@ -39,8 +39,8 @@ class CiderD(Metric):
     name = "cider-d"
     title = "CIDEr-D"
     description = (
-        "tf-idf cosine of n-grams up to order 4, counts clipped, with a penalty for "
-        "length; document frequencies are those of the run's references"
+        "tf-idf cosine of n-grams up to order 4, with clipped counts and a penalty for length; "
+        "document frequencies are those of the run's references"
     )
     citation = "Vedantam, Zitnick, Parikh 2015, CIDEr, CVPR (CIDEr-D); as pycocoevalcap computes it"
     bounds = (0.0, 10.0)

@@ -152,7 +152,7 @@ class CompositeMetric(Metric):
     title = "Composite"
     description = (
         "weighted sum of normalised metrics, fitted to raters by vlscore align --fit; "
-        "written composite:FILE"
+        "its name is composite:FILE"
     )
     citation = "in the manner of RadCliQ: Yu et al. 2023, Patterns"
     library = "vlscore"

@@ -31,7 +31,7 @@ class CosineMetric(EmbeddedMetric):
 
     name = "cosine"
     title = "Cosine"
-    description = "cosine of candidate and reference; does not look at the image"
+    description = "cosine of candidate and reference; does not use the image"
     citation = _VLSCORE_PAPER
     bounds = (-1.0, 1.0)
     uses_image = False
@@ -64,7 +64,7 @@ class CLIPScoreMetric(EmbeddedMetric):
 
     name = "clipscore"
     title = "CLIPScore"
-    description = "2.5 max(cos, 0) of image and candidate; does not look at the reference"
+    description = "2.5 max(cos, 0) of image and candidate; does not use the reference"
     citation = _CLIPSCORE_PAPER
     bounds = (0.0, 2.5)
     uses_reference = False
@@ -120,7 +120,7 @@ class ImageGainDistanceMetric(EmbeddedMetric):
     name = "image-gain-distance"
     title = "Image-gain distance"
     description = (
-        "squared distance from the reference, less how much nearer to the image the "
+        "squared distance from the reference, minus the gain: how much nearer to the image the "
         "candidate is than the reference; 0 for the reference"
     )
     citation = _OURS
@@ -136,8 +136,8 @@ class ImageGainCosineMetric(EmbeddedMetric):
     name = "image-gain-cosine"
     title = "Image-gain cosine"
     description = (
-        "cosine with the reference, plus how much nearer in cosine to the image the "
-        "candidate is than the reference; 1 for the reference"
+        "cosine with the reference, plus the gain: how much larger the candidate's cosine with "
+        "the image is than the reference's; 1 for the reference"
     )
     citation = _OURS
     bounds = (None, None)

@@ -56,7 +56,7 @@ class FindingsF1(FindingsMetric):
     name = "findings-f1"
     title = "Findings F1"
     description = (
-        "F1 of the CheXpert observations, No Finding among them, that candidate and reference "
+        "F1 of CheXpert's fourteen observations, with No Finding, that candidate and reference "
         "state; 0 for a candidate that states nothing"
     )
     citation = "Irvin et al. 2019, CheXpert, AAAI (labels); rules of vlscore.findings"

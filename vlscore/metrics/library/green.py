@@ -33,7 +33,7 @@ class Green(FileMetric):
     name = "green"
     title = "GREEN"
     description = (
-        "findings of both reports, of those and the clinically significant errors, as a "
+        "share of matched findings among matched findings and clinically significant errors, as a "
         "language model counts them"
     )
     citation = "Ostmeier et al. 2024, GREEN, EMNLP Findings"

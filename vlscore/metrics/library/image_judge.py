@@ -23,8 +23,8 @@ class ImageJudge(JudgeScore):
     name = "judge-image"
     title = "Judge with image"
     description = (
-        "as judge, and an error that the image sides with weighs less: a false finding that the "
-        "image shows, a missing one that it does not show; 1 without an error"
+        "as judge, but an error weighs less if the image supports the candidate: a false finding "
+        "that the image shows, a missing one that it does not show; 1 without an error"
     )
     citation = "none; docs/claims.md"
     further: ClassVar[tuple[Output, ...]] = (

@@ -28,8 +28,8 @@ class JudgeScore(FindingsMetric):
     name = "judge"
     title = "Judge"
     description = (
-        "what a candidate states rightly, weighed by significance, among what it states "
-        "rightly and wrongly; errors are found by rules, or by a language model; 1 without an error"
+        "share of right findings among right findings and errors, weighted by severity; rules or a "
+        "language model find the errors; 1 without an error"
     )
     citation = (
         "rules of vlscore; grades of errors after Huang et al. 2024, FineRadScore; "

@@ -41,7 +41,7 @@ class Meteor(Metric):
     name = "meteor"
     title = "METEOR"
     description = (
-        "aligned words, stems, synonyms and paraphrases, less a penalty for fragmentation; METEOR "
+        "aligned words, stems, synonyms and paraphrases, with a penalty for fragmentation; METEOR "
         "1.5 in Java, as pycocoevalcap and papers on report generation print it"
     )
     citation = "Denkowski, Lavie 2014, Meteor Universal, WMT"

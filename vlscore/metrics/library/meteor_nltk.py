@@ -25,7 +25,7 @@ class MeteorNltk(Metric):
     name = "meteor-nltk"
     title = "METEOR (NLTK)"
     description = (
-        "aligned words, stems and WordNet synonyms, less a penalty for fragmentation, as NLTK "
+        "aligned words, stems and WordNet synonyms, with a penalty for fragmentation, as NLTK "
         "computes it: not the METEOR 1.5 of papers on report generation"
     )
     citation = "Banerjee, Lavie 2005, METEOR, ACL workshop"

@@ -33,8 +33,8 @@ class Mirqi(FindingsMetric):
     name = "mirqi"
     title = "MIRQI"
     description = (
-        "F measure of mentions that agree in finding and polarity, attributes weighed in; "
-        "only contradictions are errors: what is left out or invented is not"
+        "F measure of mentions that agree in finding and polarity, weighted by attributes; "
+        "only contradictions are errors: omitted and invented findings are not"
     )
     citation = (
         "Zhang et al. 2020, When Radiology Report Generation Meets Knowledge Graph, AAAI; "

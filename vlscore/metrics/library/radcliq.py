@@ -62,7 +62,7 @@ class RadCliQv0(Metric):
     name = "radcliq-v0"
     title = "RadCliQ-v0"
     description = (
-        "errors that radiologists would count, by regression on RadGraph F1, BERTScore, "
+        "number of errors that radiologists would count, predicted from RadGraph F1, BERTScore, "
         "CheXbert similarity and BLEU-2"
     )
     citation = "Yu et al. 2023, Patterns; github.com/rajpurkarlab/CXR-Report-Metric"
@@ -134,7 +134,7 @@ class RadCliQv1(RadCliQv0):
     name = "radcliq-v1"
     title = "RadCliQ-v1"
     description = (
-        "as v0, normalised, with no input allowed to count the wrong way; -1.4407 where "
+        "as v0, with normalised inputs, none of which has a weight of the wrong sign; -1.4407 if "
         "every input is 1"
     )
     corpus = (

@@ -137,7 +137,7 @@ class RadGraphF1(_RadGraphMetric):
     name = "radgraph-f1"
     title = "RadGraph F1"
     description = (
-        "mean of the F1 of entities and the F1 of relations; .5 at most for reports without "
+        "mean of the F1 of entities and the F1 of relations; at most .5 for reports without "
         "relations"
     )
     citation = "Jain et al. 2021, RadGraph, NeurIPS; Yu et al. 2023, Patterns"
@@ -156,7 +156,7 @@ class RadGraphSimple(_RadGraphMetric):
 
     name = "radgraph-simple"
     title = "RadGraph simple"
-    description = "F1 of entities by tokens and label; 0 where a report has none"
+    description = "F1 of entities by tokens and label; 0 if a report has none"
     level = "simple"
 
 
@@ -166,8 +166,7 @@ class RadGraphPartial(_RadGraphMetric):
     name = "radgraph-partial"
     title = "RadGraph partial"
     description = (
-        "F1 of entities by tokens and label and by whether they begin a relation; "
-        "0 where a report has none"
+        "F1 of entities by tokens, label, and whether they begin a relation; 0 if a report has none"
     )
     level = "partial"
 
@@ -178,7 +177,6 @@ class RadGraphComplete(_RadGraphMetric):
     name = "radgraph-complete"
     title = "RadGraph complete"
     description = (
-        "F1 of entities by tokens and label and by each relation that they begin; "
-        "0 where a report has none"
+        "F1 of entities by tokens, label, and the relations that they begin; 0 if a report has none"
     )
     level = "complete"

@@ -74,8 +74,8 @@ class RaTEScore(FileMetric):
     name = "ratescore"
     title = "RaTEScore"
     description = (
-        "F1 of how similar each entity is to the nearest one of the other report, weighted "
-        "by their types; .5 where a report has no entities"
+        "F1 of the similarity of each entity to the most similar one of the other report, "
+        "weighted by type; .5 if a report has no entities"
     )
     citation = "Zhao et al. 2024, RaTEScore, EMNLP"
     # Cosines of the published encoder are positive, and the number is then in [0, 1].

@@ -46,7 +46,7 @@ class FleschKincaid(_ReadingGrade):
     name = "flesch-kincaid"
     title = "Flesch-Kincaid"
     description = (
-        "reading grade from words a sentence and syllables a word; lower is easier, not better"
+        "reading grade from words per sentence and syllables per word; lower is easier, not better"
     )
     citation = "Kincaid et al. 1975, Derivation of new readability formulas, Navy report 8-75"
     bounds: ClassVar[Bounds] = (None, None)
@@ -71,7 +71,7 @@ class GunningFog(FleschKincaid):
     name = "gunning-fog"
     title = "Gunning fog"
     description = (
-        "reading grade from words a sentence and the share of long words that are not familiar; "
+        "reading grade from words per sentence and the share of unfamiliar long words; "
         "lower is easier, not better"
     )
     citation = "Gunning 1952, The Technique of Clear Writing"
@@ -85,7 +85,7 @@ class DaleChall(_ReadingGrade):
     name = "dale-chall"
     title = "Dale-Chall"
     description = (
-        "reading grade from words a sentence and the share of words that are not familiar; "
+        "reading grade from words per sentence and the share of unfamiliar words; "
         "lower is easier, not better"
     )
     citation = "Dale, Chall 1948, A formula for predicting readability; textstat's word list"
@@ -118,7 +118,7 @@ class DaleChallClinical(DaleChall):
     name = "dale-chall-clinical"
     title = "Dale-Chall (clinical)"
     description = (
-        "Dale-Chall where words that are frequent in the run's references are familiar too; "
+        "Dale-Chall with words that are frequent in the run's references counted as familiar; "
         "lower is easier, not better"
     )
     citation = "Rawat 2022 (improved Dale-Chall); after Dale, Chall 1948"
