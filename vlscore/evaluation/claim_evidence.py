@@ -1,7 +1,6 @@
 """Evidence of images on findings, fitted to tables: labelled cases, words, and what is left out."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import compress
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,32 +45,33 @@ def read_labels_of(
 
 
 def evidence_of(
-    tables: Sequence[StudyTable],
+    tables: Iterable[tuple[StudyTable, EmbeddedTable]],
     labels: Mapping[str, ClaimLabels],
     embedder: StudyEmbedder,
-    embedded: Callable[[StudyTable], EmbeddedTable],
     settings: EvidenceSettings,
 ) -> tuple[ImageEvidence, list[Failure], list[str]]:
     """Return the evidence of one table, or of one to fit and one to calibrate.
 
     Studies without a report and labels are left out.
 
-    Args: labels: id -> finding -> label, of some studies; see `cases_of`.
+    Args:
+        tables: each with the embeddings of its images.
+        labels: id -> finding -> label, of some studies; see `cases_of`.
+
     Returns: also the rows that could not be used, and notes on where labels come from.
     Raises: InvalidTable where no study of a table is left.
     """
     failed: list[Failure] = []
     notes: list[str] = []
     parts: list[Cases] = []
-    for table in tables:
-        images = embedded(table)
+    for table, images in tables:
         failed += [row._replace(row=str(table.path)) for row in images.failed]
-        used = [s.id in labels or bool(s.reference) for s in images.studies]
-        studies = list(compress(images.studies, used))
+        used = [k for k, s in enumerate(images.studies) if s.id in labels or s.reference]
+        studies = [images.studies[k] for k in used]
         failed += [
             Failure(str(table.path), study.id, "it has neither a report nor labels")
-            for study, is_used in zip(images.studies, used, strict=True)
-            if not is_used
+            for study in images.studies
+            if not (study.id in labels or study.reference)
         ]
         if not studies:
             raise InvalidTable(
@@ -84,10 +84,8 @@ def evidence_of(
                 f"{table.path}: {labelled} of {len(studies)} studies have labels in --labels; the "
                 "others are labelled by their reports"
             )
-        vectors = {role: each[np.array(used)] for role, each in images.vectors.items()}
         with_prior = embedder.views == WITH_PRIOR
-        part = EmbeddedTable(studies, vectors)
-        parts.append(cases_of(part, labels, settings.group_column, with_prior))
+        parts.append(cases_of(images, labels, settings.group_column, with_prior).take(used))
     if len(parts) == 1:
         parts = list(parts[0].split(settings.calibration_share, settings.seed))
     fitting, calibrating = parts

@@ -2,8 +2,9 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,33 +108,19 @@ def claims(
         "evidence": None if evidence is None else evidence_digest(evidence),
         "labels": [file_digest(Path(path)) for path in labels if columns_of(path)],
     }
-    before = 0
-
-    def embedded(table: StudyTable) -> EmbeddedTable:
-        """Embed the images of a table; progress counts the rows of all tables."""
-        nonlocal before
-        start = before
-        found = embed_table(
-            table,
-            embedder,
-            None,
-            roles=["image"],
-            workers=workers,
-            on_progress=lambda done, failed: on_progress(start + done, failed),
-        )
-        before += found.rows
-        return found
 
     def compute(path: Path) -> Content:
+        embedded = _embedded((*to_fit, table), embedder, workers, on_progress)
         failed, about = list[Failure](), list[str]()
         if evidence is not None:
             found = read_evidence(evidence, str(embedder.signature))
         else:
             known = read_labels_of(labels, to_fit, settings.blank_labels)
-            found, failed, about = evidence_of(to_fit, known, embedder, embedded, settings)
+            to_fit_on = zip(to_fit, embedded, strict=False)
+            found, failed, about = evidence_of(to_fit_on, known, embedder, settings)
         found.save(path / EVIDENCE)
         began = time.monotonic()
-        images = embedded(table)
+        images = next(embedded)
         seconds = time.monotonic() - began
         frames, rows = _verdicts(found, images, rate)
         return Content(
@@ -155,10 +142,26 @@ def claims(
     notes = (*table.notes, *embedder.notes, *embedder.training_notes(table))
 
     def images() -> Iterator[Path]:
-        for each in (table, *to_fit):
-            yield from each.image_files()
+        return chain.from_iterable(each.image_files() for each in (table, *to_fit))
 
     return Result.make(out, key, compute, images=images, overwrite=overwrite, notes=notes)
+
+
+def _embedded(
+    tables: Iterable[StudyTable], embedder: StudyEmbedder, workers: int, on_progress: OnProgress
+) -> Iterator[EmbeddedTable]:
+    """Embed the images of tables, one after the other; progress counts the rows of all."""
+    before = 0
+    for table in tables:
+
+        def on_rows(done: int, failed: int, before: int = before) -> None:
+            on_progress(before + done, failed)
+
+        found = embed_table(
+            table, embedder, None, roles=["image"], workers=workers, on_progress=on_rows
+        )
+        before += found.rows
+        yield found
 
 
 def _table_of_claims(opened: StudyTable) -> StudyTable:
