@@ -11,7 +11,7 @@
 An index may come from an untrusted source: no file is unpickled, and what is read is checked.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -32,10 +32,12 @@ from vlscore.core import (
     from_plain,
     no_progress,
     plain,
+    text_digest,
 )
 from vlscore.data import (
     Report,
     ReportTable,
+    Study,
     StudyTable,
     TextPolicy,
     as_reports,
@@ -44,7 +46,7 @@ from vlscore.data import (
 )
 from vlscore.embedding import EmbeddedRows, StudyEmbedder
 from vlscore.encoders import encoder_from_file
-from vlscore.errors import Failure, InvalidIndex, InvalidTable
+from vlscore.errors import Failure, InvalidIndex, InvalidStudy, InvalidTable
 from vlscore.retrieval.approximate import build_approximate, check_factory
 from vlscore.stats import Content, Result
 
@@ -134,23 +136,53 @@ class Index(Result):
 
     def text(self, row: int) -> str:
         """Return the report of a row; in an index of images, the path."""
-        text: str = self._table["text"][row].as_py()
-        return text
+        return str(self._table["text"][row].as_py())
 
     def texts(self) -> list[str]:
         """Return the reports of all rows, in the order of the corpus."""
-        texts: list[str] = self._table["text"].to_pylist()
-        return texts
+        return list(self._table["text"].to_pylist())
 
     def ids(self, row: int) -> list[str]:
         """Return the ids of all reports with the text of this row."""
-        ids: list[str] = self._table["ids"][row].as_py()
-        return ids
+        return list(self._table["ids"][row].as_py())
 
     def all_ids(self) -> list[list[str]]:
         """Return the ids of every row."""
-        ids: list[list[str]] = self._table["ids"].to_pylist()
-        return ids
+        return list(self._table["ids"].to_pylist())
+
+    @cached_property
+    def _rows_of_text(self) -> Mapping[Any, Iterable[int]]:
+        return _rows_by([text_digest(words(text))] for text in self.texts())
+
+    @cached_property
+    def _rows_of_id(self) -> Mapping[Any, Iterable[int]]:
+        return _rows_by(self.all_ids())
+
+    def excluded_rows(self, study: Study, *, copies: bool, id_column: str | None) -> list[int]:
+        """Return rows that a study must not find: its oracle would be trivially perfect.
+
+        Args:
+            copies: exclude the reference's own text, line breaks ignored.
+            id_column: column of ids, the study's own or its patient's; a row is excluded if all the
+                studies with this text are listed, because then no other study has it.
+
+        Returns: their numbers, ascending.
+        Raises: InvalidStudy if the study lacks what is needed.
+        """
+        barred: set[int] = set()
+        if copies:
+            if study.reference is None:
+                raise InvalidStudy("there is no reference whose copies could be excluded")
+            barred.update(self._rows_of_text.get(text_digest(words(study.reference)), ()))
+        if id_column is not None:
+            if id_column not in study.extra:
+                raise InvalidStudy(f'no column "{id_column}" to exclude ids by')
+            value = study.extra[id_column]
+            several = value if isinstance(value, list) else str(value or "").split(";")
+            ids = {str(each).strip() for each in several} - {""}
+            touched = {row for id in ids for row in self._rows_of_id.get(id, ())}
+            barred.update(row for row in touched if ids.issuperset(self.ids(row)))
+        return sorted(barred)
 
     def encoder_name(self, option: str = "--encoder") -> str:
         """Return the name of its encoder, to load it; raise UnknownName if not registered.
@@ -188,9 +220,7 @@ class Index(Result):
 def load_index(path: str | Path, *, check: bool = True) -> Index:
     """Open an index.
 
-    Args:
-        check: compare the files' content with their recorded sha256, which reads them once.
-
+    Args: check: compare the files with their recorded sha256, which reads them once.
     Raises: InvalidIndex if it is not an index; ChecksumMismatch if a file has changed.
     """
     run = finished_run(path)
@@ -330,6 +360,20 @@ def _embedded(
         done += len(some)
         on_progress(done, len(failures))
     return np.concatenate(vectors), ids, failures
+
+
+def words(text: str) -> str:
+    """Return a text with single blanks, because copies of a report differ in line breaks."""
+    return " ".join(text.split())
+
+
+def _rows_by(names: Iterable[Sequence[Any]]) -> Mapping[Any, Iterable[int]]:
+    """Return each name with the rows that have it."""
+    from pandas import Series
+
+    each = Series(list(names), dtype=object).explode()
+    rows: Mapping[Any, Iterable[int]] = each.groupby(each, sort=False).groups
+    return rows
 
 
 def index_signature(embedder: StudyEmbedder, kind: str, text_policy: TextPolicy) -> Signature:

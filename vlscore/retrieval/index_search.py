@@ -14,7 +14,6 @@ from vlscore.errors import InvalidSetting, VLScoreError
 from vlscore.metrics import Plan, constant_of
 from vlscore.retrieval.approximate import ApproximateIndex
 from vlscore.retrieval.corpus import Array, Corpus
-from vlscore.retrieval.exclusions import Exclusions
 from vlscore.retrieval.index import FAISS, REPORTS, VECTORS, Index
 from vlscore.retrieval.oracle_settings import OracleSettings
 from vlscore.retrieval.text_search import TextSearch
@@ -84,7 +83,6 @@ class IndexSearch:
         self._C = None
         if target.metric.name == "vlscore":
             self._C = constant_of(target.metric, None if embedder is None else embedder.C)
-        self._exclusions = Exclusions(index, settings)
         self.needs = {*target.needs, *(("reference",) if settings.exclude_exact else ())}
         is_described = target.rows == "report" and not target.reads_texts
         self.wants = {"image", "reference"} - self.needs if is_described else set()
@@ -116,10 +114,12 @@ class IndexSearch:
             # The candidates that are scored depend on the encoder that found them.
             signature = signature.plus(embedder.signature.without("img", "views"))
         effort = f"(effort={settings.effort})" if settings.effort is not None else ""
+        excluded = ["exact"] if settings.exclude_exact else []
+        excluded += [f"ids({settings.exclude_ids})"] if settings.exclude_ids is not None else []
         return signature.plus(
             oracle=f"approximate{effort}" if self.is_approximate else "exact",
             guard=settings.guard if target.metric.name == "vlscore" else None,
-            excl=self._exclusions.printed,
+            excl="+".join(excluded) or None,
             index=self._index.digests[VECTORS][:12],
             candidates=(settings.candidates or "all") if target.reads_texts else None,
         )
@@ -133,7 +133,11 @@ class IndexSearch:
         found: dict[int, Any] = {}
         for position, study in enumerate(batch.studies):
             try:
-                excluded[position] = self._exclusions.of(study)
+                excluded[position] = self._index.excluded_rows(
+                    study,
+                    copies=self._settings.exclude_exact,
+                    id_column=self._settings.exclude_ids,
+                )
             except VLScoreError as error:
                 found[position] = str(error)
         contents = [_content_of(batch, position, rows) for position, rows in excluded.items()]

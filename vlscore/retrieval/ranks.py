@@ -71,23 +71,17 @@ def evaluate_retrieval(
 
 def _ranked(queries: Array, wanted: Array, candidates: Array, owners: Array) -> list[Counts]:
     """Return counts for each query; right answers are those of the candidates with its owner."""
-    counts = []
+    counts: list[Counts] = []
     for start in range(0, len(queries), _QUERIES_AT_ONCE):
         block = slice(start, start + _QUERIES_AT_ONCE)
         # Products of equal vectors may differ in the last bits; these are ties, not an order.
         similarity = np.round(queries[block] @ candidates.T, 12)
-        counts += [
-            _counts(scores, owners == own)
-            for scores, own in zip(similarity, wanted[block], strict=True)
-        ]
+        is_right = owners == wanted[block, None]
+        best = np.where(is_right, similarity, -np.inf).max(axis=1, keepdims=True)
+        level = similarity == best
+        found = (similarity > best, level & ~is_right, level & is_right)
+        counts += zip(*(each.sum(axis=1).tolist() for each in found), strict=True)
     return counts
-
-
-def _counts(scores: Array, is_right: Array) -> Counts:
-    best = scores[is_right].max()
-    above = int((scores > best).sum())
-    level = scores == best
-    return above, int((level & ~is_right).sum()), int((level & is_right).sum())
 
 
 def _summary(counts: list[Counts], candidates: int, seed: int) -> Retrieval:

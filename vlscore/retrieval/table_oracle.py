@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import OnProgress, no_progress
+from vlscore.core import OnProgress, frame, no_progress
 from vlscore.data import Study, StudyTable, TextPolicy, as_table
 from vlscore.embedding import EmbeddedTable, StudyEmbedder, embedded_batches
 from vlscore.errors import Failure
 from vlscore.retrieval.corpus import Array
-from vlscore.retrieval.exclusions import words
-from vlscore.retrieval.index import Index, load_index
+from vlscore.retrieval.index import Index, load_index, words
 from vlscore.retrieval.index_search import NUMBERS, IndexSearch
 from vlscore.retrieval.oracle_settings import OracleSettings
 from vlscore.stats import (
@@ -166,8 +165,6 @@ def _rows(index: Index, study: Study, numbers: Array) -> Iterator[tuple[Any, ...
 def _summary(
     hits: "pandas.DataFrame", studies: int, failed: int, shares: Mapping[int, float]
 ) -> "pandas.DataFrame":
-    import pandas
-
     best = hits[hits["rank"] == 1]
     summary: dict[str, Any] = {
         "studies": studies,
@@ -176,15 +173,12 @@ def _summary(
         "without_hits": studies - failed - len(best),
     }
     if len(best):
-        mean = bootstrap_mean(best["score"].to_numpy(float))
-        median = bootstrap_median(best["score"].to_numpy(float))
-        for name, found in (("mean", mean), ("median", median)):
-            bounds = (found.estimate, found.low, found.high)
-            summary |= zip((name, f"{name}.low", f"{name}.high"), bounds, strict=True)
+        scores = best["score"].to_numpy(float)
+        summary |= {"mean": bootstrap_mean(scores), "median": bootstrap_median(scores)}
     verbatim = best["verbatim"].dropna().tolist()
     summary |= {"compared": len(verbatim), "verbatim": sum(verbatim)}
     summary |= {f"recall@{k}": share for k, share in shares.items()}
-    return pandas.DataFrame([summary])
+    return frame([summary])
 
 
 def _first_hits(hits: "pandas.DataFrame") -> "pandas.DataFrame":
