@@ -198,11 +198,11 @@ def test_metrics_that_look_at_what_is_not_there_say_so():
     cosine, vlscore = find_metric("cosine"), find_metric("vlscore")
     assert lacks(find_metric("bleu-1"), None) is None
     assert "no encoder" in lacks(cosine, None)
-    texts = EmbeddingTriples(None, np.zeros((0, 4)), np.zeros((0, 4)), "enc:test")
-    assert lacks(cosine, texts) is None
-    assert "no images" in lacks(vlscore, texts)
+    assert lacks(cosine, triples(), images=False) is None
+    assert "no images" in lacks(vlscore, triples(), images=False)
     assert "constant C" in lacks(vlscore, triples(C=None))
     assert lacks(vlscore(C=3), triples(C=None)) is None
+    assert lacks(vlscore, triples(C=None), C=3.0) is None
 
 
 @pytest.mark.usefixtures("forgotten")

@@ -80,7 +80,6 @@ def evaluate(
             is loaded; --encoder names the one that made them.
         show_rows: Print the values of the first N rows.
     """
-    from vlscore.data import open_studies
     from vlscore.evaluation import evaluate as run
     from vlscore.evaluation import join_parts
     from vlscore.metrics import Plan
@@ -94,16 +93,9 @@ def evaluate(
         if embeddings is not None and engine == "ray":
             raise InvalidSetting("--embeddings needs no cluster: leave --engine ray out")
         chosen = metrics or ("vlscore",)
-        columns = renamed(table.rename, *STUDY, "patient")
-        patient = columns.pop("patient", None)
+        needs = Plan(chosen).needs.roles - ({"image"} if embeddings else set())
         # The table first: a slip in it is found before seconds go into loading an encoder.
-        opened = open_studies(
-            studies[0],
-            needs=Plan(chosen).needs.roles - ({"image"} if embeddings else set()),
-            image_root=table.image_root,
-            columns=columns,
-            limit=table.limit,
-        )
+        opened = table.opened(studies[0], *STUDY, "patient", needs=needs)
         scorer = encoding.scorer(chosen, vectors=embeddings)
         embedder = scorer.embedder
         with row_progress(opened.count, quiet=output.is_silent, embedder=embedder) as on_progress:
@@ -114,7 +106,7 @@ def evaluate(
                 format=format,
                 keep=keep,
                 by=by,
-                patient=patient,
+                patient=renamed(table.rename, *STUDY, "patient").get("patient"),
                 part=part,
                 engine=_on_ray(encoding, chosen) if engine == "ray" else None,
                 workers=worker_count(encoding.workers),

@@ -192,6 +192,8 @@ class TableOptions:
         from vlscore.data import open_studies
 
         columns, limit = self.columns(*roles), self.limit if limited else None
+        # Another column than a study's own, which the command reads apart.
+        columns.pop("patient", None)
         return open_studies(
             path, needs=needs, image_root=self.image_root, columns=columns, limit=limit
         )
@@ -292,16 +294,9 @@ class EncoderOptions:
         Args: embedder: None for metrics of texts alone. images: whether there are images.
         Raises: InvalidSetting where no metric can run.
         """
-        from vlscore.metrics import EmbeddingTriples, Scorer, usable_metrics
+        from vlscore.metrics import Scorer, usable_metrics
 
-        example = None
-        if embedder is not None:
-            import torch
-
-            none = torch.empty(0, embedder.dim)
-            C = embedder.C if self.C is None else self.C
-            example = EmbeddingTriples(none if images else None, none, none, embedder.signature, C)
-        found, left_out = usable_metrics(example, self.comparisons)
+        found, left_out = usable_metrics(embedder, self.comparisons, images=images, C=self.C)
         if not found:
             raise InvalidSetting("no metric can be computed here: name an encoder or the studies")
         if left_out and not quiet:

@@ -261,13 +261,20 @@ def support_of_sums(metric: Metric, sums: Values) -> dict[str, int]:
 
 
 def usable_metrics(
-    embeddings: EmbeddingTriples | None = None, comparisons: str | None = None
+    source: "EmbeddingTriples | StudyEmbedder | None" = None,
+    comparisons: str | None = None,
+    *,
+    images: bool = True,
+    C: float | None = None,
 ) -> tuple[list[Metric], dict[str, str]]:
     """Return the free metrics that can run here without settings, and why others cannot.
 
     Args:
-        embeddings: embeddings of any length; None if metrics of embeddings cannot run.
+        source: embeddings, or their embedder; None if metrics of embeddings cannot run.
         comparisons: as of `find_metrics`.
+        images: whether there are images to embed.
+        C: as of `Scorer`.
+
     Returns: metrics, and name -> reason for each metric that is left out.
     """
     usable: list[Metric] = []
@@ -276,7 +283,7 @@ def usable_metrics(
         if metric.cost != "free":
             reason: str | None = f"it runs only if it is named, because {_COSTS[metric.cost]}"
         else:
-            reason = metric.missing() or lacks(metric, embeddings)
+            reason = metric.missing() or lacks(metric, source, images=images, C=C)
         if reason is None and comparisons is not None:
             try:
                 metric = without_comparisons(metric)
@@ -292,17 +299,26 @@ def usable_metrics(
 _COSTS = {"model": "a network computes it", "paid": "a service charges money for it"}
 
 
-def lacks(metric: Metric, embeddings: EmbeddingTriples | None) -> str | None:
-    """Return what a metric of embeddings lacks, as a message; None if it lacks nothing."""
+def lacks(
+    metric: Metric,
+    source: "EmbeddingTriples | StudyEmbedder | None",
+    *,
+    images: bool = True,
+    C: float | None = None,
+) -> str | None:
+    """Return what a metric lacks, as a message; None if it lacks nothing.
+
+    Args: source, images, C: as of `usable_metrics`.
+    """
     if not metric.uses_embeddings:
         return None
-    if embeddings is None:
+    if source is None:
         return "it needs embeddings, but there is no encoder"
-    if metric.uses_image and embeddings.images is None:
+    if metric.uses_image and not images:
         return "it needs the image, but there are no images"
     if "C" in metric.settings:
         try:
-            constant_of(metric, embeddings.C)
+            constant_of(metric, source.C if C is None else C)
         except InvalidSetting as error:
             return str(error)
     return None

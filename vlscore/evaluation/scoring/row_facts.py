@@ -35,13 +35,14 @@ def counts_of(
         low, high = _FOOT_NEAR
         foot = scores["foot"]
         found["foot far from the reference"] = int(((foot < low) | (foot > high)).sum())
+    suspicious = [study.suspicious for study in studies]
     noticed = {
         "empty candidates, scored as they are": sum(
             not (study.candidate or "").strip() for study in studies
         ),
         **{
             f'{role}s that say "nan", "None", "[\'...\']" or the like': sum(
-                role in study.suspicious for study in studies
+                role in roles for roles in suspicious
             )
             for role in ("candidate", "reference")
         },
