@@ -131,9 +131,15 @@ def _scorer_of(
     quiet: bool,
 ) -> "Scorer | None":
     """Return the scorer of a comparison; None where the folders have every value."""
+    from vlscore.metrics import Plan
+
     if metrics is not None:
-        if text_only:
-            _refuse_embeddings(metrics)
+        unlike = [str(each) for each in Plan(metrics).steps if each.uses_embeddings]
+        if text_only and unlike:
+            raise InvalidSetting(
+                f"--text-only allows no embeddings, but {', '.join(unlike)} uses them; leave one "
+                "out"
+            )
         return encoding.scorer(metrics)
     if finished := [source for source in sources if source.run is not None]:
         if len(finished) == len(sources) and not settings.baselines:
@@ -159,12 +165,3 @@ def _metrics_of(source: "Source", encoding: EncoderOptions, *, text_only: bool) 
             "--text-only out"
         )
     return encoding.scorer(metrics)
-
-
-def _refuse_embeddings(metrics: Sequence[str]) -> None:
-    from vlscore.metrics import Plan
-
-    if unlike := [str(metric) for metric in Plan(metrics).steps if metric.uses_embeddings]:
-        raise InvalidSetting(
-            f"--text-only allows no embeddings, but {', '.join(unlike)} uses them; leave one out"
-        )

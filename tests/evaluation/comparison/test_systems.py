@@ -147,3 +147,10 @@ def test_a_column_is_joined_by_the_ids_of_the_studies(write):
     sources = open_sources([write("b", [*rows, {"id": "s3", "view": ""}, {"id": 1, "view": "ll"}])])
     with pytest.raises(InvalidTable, match="row 10: study 1 has two entries of view"):
         column_of("view", sources, ids)
+
+
+def test_rows_without_ids_are_joined_with_their_columns_by_their_numbers(write):
+    rows = [{"reference": "Edema.", "candidate": str(k), "sex": "fm"[k % 2]} for k in range(4)]
+    sources = open_sources([write("a", rows), write("b", rows)])
+    ids = [study.id for study in join(sources).studies]
+    assert column_of("sex", sources, ids) == {"1": "f", "2": "m", "3": "f", "4": "m"}

@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vlscore.core import file_digest, frame
 from vlscore.errors import InvalidSetting
@@ -158,14 +159,8 @@ class Correction:
             self.false = false_discovery_of(self.invented, *given)
             self.true, self.present = self._corrected(self.missed, self.invented)
             has_rate = np.isfinite(self.missed[0, 0] + self.invented[0, 0])
-            used = _labels_behind(metric, len(self.labels))
-            self._used = {name: each for name, each in used.items() if has_rate[each].all()}
-            self._refused = {
-                name: self._without_rates(each[int(has_rate[each].argmin())])
-                if name not in self._used
-                else self._why_not(name)
-                for name, each in used.items()
-            }
+            self._used = _labels_behind(metric, len(self.labels))
+            self._refused = {name: self._why_not(name, has_rate) for name in self._used}
             scored = self._numbers(self.hits, self.stated)
             corrected = self._numbers(self.true, self.present)
             # A label that neither references nor systems state has no F1.
@@ -178,11 +173,6 @@ class Correction:
             self.places = self._places() if len(names) > 1 else {}
         self.numbers = [row for name in self.values for row in self._numbers_of(name)]
         self.pairs = [row for name in self.places for row in self._pairs_of(name)]
-
-    def _without_rates(self, label: int) -> str:
-        if self.rates.origin[label]:
-            return "the references state too few findings for rates of errors"
-        return f"{self.labels[label]} has no rates"
 
     def _corrected(self, missed: Array, invented: Array) -> tuple[Array, Array]:
         given = (self.hits, self.extra, self.stated, self.films, missed, invented)
@@ -211,9 +201,13 @@ class Correction:
             found |= {n: np.clip(numbers[n].reshape(true.shape[:2]), 0, 1) for n in chosen}
         return {name: found[name] for name in outputs}
 
-    def _why_not(self, output: str) -> str:
+    def _why_not(self, output: str, has_rate: NDArray[np.bool_]) -> str:
         """Return why a number cannot be corrected; "" where it can."""
         used, films = self._used[output], self.films
+        for k in used:
+            if not has_rate[k]:
+                few = "the references state too few findings for rates of errors"
+                return few if self.rates.origin[k] else f"{self.labels[k]} has no rates"
         wrong = ((self.present < 0) | (self.present > films))[1:, 0].mean(0) > _CONTRADICTS
         wrong |= (self.missed + self.invented)[0, 0] >= 1
         for k in used:

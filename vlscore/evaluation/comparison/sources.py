@@ -171,10 +171,6 @@ def column_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> dic
         paths = ", ".join(str(each.table.path) for each in sources)
         raise InvalidTable(f"no table has a column {column}: {paths}")
     table = source.table
-    if table.id_column not in table.found:
-        raise InvalidTable(
-            f"{table.path} has no column of ids, so its column {column} cannot be joined"
-        )
     wanted, found = set(ids), dict[str, str]()
     for row in replace(table, unique=False, limit=None).with_roles((), also=[column]):
         if isinstance(row, Failure) or row.id not in wanted:

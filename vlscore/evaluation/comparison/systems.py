@@ -182,12 +182,14 @@ def _scoring_notes(systems: Systems) -> Iterator[str]:
     texts = {f"candidates of {name}": own for name, own in systems.candidates.items()}
     yield from scorer.language_notes({"references": [s.reference for s in studies], **texts})
     yield from scorer.notes if systems.image_table is not None else ()
-    pairs = [
+    pairs = (
         replace(study, candidate=text)
         for own in systems.candidates.values()
         for study, text in zip(studies, own, strict=True)
-    ]
-    yield from section_notes(section_counts(studies, pairs, scorer), len(studies), len(pairs))
+    )
+    count = len(studies)
+    counts = section_counts(studies, pairs, scorer)
+    yield from section_notes(counts, count, count * len(systems.candidates))
 
 
 def join(
@@ -204,33 +206,29 @@ def join(
 
     Raises: InvalidTable where studies or references differ, saying in what.
     """
-    first = sources[0]
+    first, *others = sources
+    limit, known = first.table.limit, set[str]()
     studies, bad = {}, {}
-    for source in sources:
-        studies[source.name], bad[source.name] = _rows_of(source)
-    if (limit := first.table.limit) is not None:
-        known = {*studies[first.name], *(row.id for row in bad[first.name] if row.id)}
-        for other in sources[1:]:
-            own = studies[other.name].items()
-            studies[other.name] = {name: study for name, study in own if name in known}
-            bad[other.name] = [
-                row
-                for row in bad[other.name]
-                if (row.id in known if row.id else int(row.row or 0) <= limit)
-            ]
+    failures: list[Failure] = []
     notes = [note for source in sources for note in source.table.notes]
-    failures = []
     for source in sources:
-        failures += [
-            Failure(source.name, row.id, f"row {row.row}: {row.reason}") for row in bad[source.name]
-        ]
-        if unread := bad[source.name]:
+        own, unread = _rows_of(source)
+        if source is first:
+            known = {*own, *(row.id for row in unread if row.id)}
+        elif limit is not None:
+            own = {name: study for name, study in own.items() if name in known}
+            unread = [
+                row for row in unread if (row.id in known if row.id else int(row.row or 0) <= limit)
+            ]
+        studies[source.name], bad[source.name] = own, unread
+        failures += [Failure(source.name, r.id, f"row {r.row}: {r.reason}") for r in unread]
+        if unread:
             name = f" ({unread[0].id})" if unread[0].id else ""
             notes.append(
                 f"{source.table.path}: {with_noun(len(unread), 'row')} left out that cannot be "
                 f"used; the first is row {unread[0].row}{name}: {unread[0].reason}"
             )
-    for other in sources[1:]:
+    for other in others:
         if unlike := _require_same(first, other, studies, bad, ignores_blanks):
             notes.append(
                 f"the references of {_ids(unlike)} differ in blanks alone between "
