@@ -171,16 +171,14 @@ def weights_of(name: str) -> PublishedWeights:
 
     Any spelling of an encoder's name is known. Raises: UnknownName.
     """
-    if name in network_cards():
-        return network_cards()[name].weights
     try:
-        known = ENCODERS.name_of(name)
+        known = name if name in network_cards() else ENCODERS.name_of(name)
     except UnknownName as error:
         networks = ", ".join(network_cards())
         raise UnknownName(f"{error}. Networks of metrics: {networks}") from None
-    if known not in published_weights():
+    if (entry := _entry(known)) is None:
         raise UnknownName(f"{known} comes from a package of its own; its weights are not known")
-    return published_weights()[known]
+    return entry
 
 
 def weights_folder() -> Path:
@@ -240,12 +238,9 @@ def find_network(name: str) -> Path:
 def is_here(name: str) -> bool:
     """Return True if the checkpoint of an encoder or a network is found without `weights`."""
     entry = weights_of(name)
-    if name in network_cards():
-        try:
-            return find_network(name).exists()
-        except WeightsNotFound:
-            return False
     try:
+        if name in network_cards():
+            return find_network(name).exists()
         for file in entry.files:
             find_weights(entry.name, None, file.names, guess=len(entry.files) == 1)
     except WeightsNotFound:

@@ -115,12 +115,7 @@ def report(
             "images are patients' data, and a page without texts must not contain any: leave one "
             "out"
         )
-    options = PageOptions(
-        texts,
-        None if table is None else Path(table),
-        None if image_root is None else Path(image_root),
-        on_progress,
-    )
+    options = PageOptions(texts, table, image_root, on_progress)
     views: list[RunView] = []
     images_so_far = 0
     for folder in folders:
@@ -141,12 +136,12 @@ def report(
 
 def write_page(path: Path, views: Sequence[RunView], texts: bool = True) -> ReportPage:
     """Write the page of these views. Raises: OutputFailed."""
-    title = ", ".join(dict.fromkeys(f"{view.name} ({view.command})" for view in views))
-    page = page_of(views, printable(title, one_line=True), texts)
+    holds = holding_of(views, texts)
+    page = page_of(views, holds)
     with atomic_write(path, "wb") as stream:
         stream.write(page)
     notes = tuple(note for view in views for note in view.notes)
-    return ReportPage(path, len(page), holding_of(views, texts), notes)
+    return ReportPage(path, len(page), holds, notes)
 
 
 def holding_of(views: Sequence[RunView], texts: bool) -> Holding:
@@ -190,7 +185,7 @@ def _is_of_phantoms(view: RunView) -> bool:
     return all(isinstance(name, str) and _PHANTOM.fullmatch(name) for name in names)
 
 
-def page_of(views: Sequence[RunView], title: str, texts: bool) -> bytes:
+def page_of(views: Sequence[RunView], holds: Holding) -> bytes:
     """Return the HTML of a page."""
     import jinja2
 
@@ -212,12 +207,13 @@ def page_of(views: Sequence[RunView], title: str, texts: bool) -> bytes:
         }
         for view in views
     ]
+    title = ", ".join(dict.fromkeys(f"{view.name} ({view.command})" for view in views))
     # The browser hashes the text between the tags; Jinja2 must not change it.
     page = environment.from_string(source).render(
-        title=title,
+        title=printable(title, one_line=True),
         runs=shown,
         version=__version__,
-        holds=holding_of(views, texts),
+        holds=holds,
         style=_raw(style),
         style_digest=_digest(style),
         script=_raw(script),

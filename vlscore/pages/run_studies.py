@@ -23,7 +23,10 @@ def text_policy_of(run: Result, signatures: Iterable[str]) -> TextPolicy:
 
 
 def table_of(
-    run: Result, needs: Sequence[str], table: Path | None = None, image_root: Path | None = None
+    run: Result,
+    needs: Sequence[str],
+    table: str | Path | None = None,
+    image_root: str | Path | None = None,
 ) -> StudyTable:
     """Open the table of a run.
 

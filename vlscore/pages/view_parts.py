@@ -53,8 +53,8 @@ class PageOptions:
     """
 
     texts: bool = True
-    table: Path | None = None
-    image_root: Path | None = None
+    table: str | Path | None = None
+    image_root: str | Path | None = None
     on_progress: OnProgress = no_progress
 
 

@@ -17,7 +17,7 @@ from vlscore.stats import (
 )
 from vlscore.training.loop import Training, measure_constant
 from vlscore.training.settings import OF_SMALL, Start, TrainingSettings, write_config
-from vlscore.training.state import LOG, LOGS, VALIDATIONS, Progress
+from vlscore.training.state import LOG, LOGS, VALIDATIONS
 from vlscore.training.step import Towers
 from vlscore.training.training_pairs import Preparation
 
@@ -48,7 +48,6 @@ class TrainingRun(Result):
 def write_result(
     folder: Path,
     training: Training,
-    progress: Progress,
     preparation: Preparation,
     config: Mapping[str, Any],
     facts: Mapping[str, Any],

@@ -239,7 +239,7 @@ class _TrainingTask:
                         self.out,
                         key,
                         lambda path: write_result(
-                            path, training, progress, preparation, config, facts, call, key
+                            path, training, preparation, config, facts, call, key
                         ),
                     )
                     training.states.remove()

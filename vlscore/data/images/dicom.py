@@ -98,9 +98,9 @@ def _grey_of_colour(dataset: Dataset, stored: NDArray[Any], window: str) -> Tone
     if photometric(dataset) == "PALETTE COLOR":
         # Decoders scale palettes to the full range of the type that they return.
         pixels = full_range(stored, 0, 2.0 ** (stored.dtype.itemsize * 8) - 1)
-        return Tones(pixels, "full range", ())
+        return Tones(pixels, "full range")
     low, high, words = limits(stored, window, stored=(0, 2.0**bits - 1), bits=bits)
-    return Tones(full_range(stored, low, high), words, ())
+    return Tones(full_range(stored, low, high), words)
 
 
 def upright(pixels: NDArray[np.float32], rows: str, columns: str) -> NDArray[np.float32]:

@@ -33,22 +33,17 @@ _SHAPES = frozenset(("IDENTITY", "INVERSE"))
 
 
 class Tones(NamedTuple):
-    """Grey levels of one image.
+    """Grey levels of the pixels of one image, or of each value that a pixel can hold.
 
     Attributes:
-        pixels: (rows, columns), float32 in [0, 1], dense tissue bright.
+        pixels: (rows, columns), float32 in [0, 1], dense tissue bright; of values (n,) float64,
+            before polarity.
         window: the applied window, in words.
         notes: where the header contradicts itself, and what was done.
     """
 
-    pixels: NDArray[np.float32]
+    pixels: NDArray[Any]
     window: str
-    notes: tuple[str, ...]
-
-
-class _Window(NamedTuple):
-    tones: NDArray[np.float64]
-    words: str
     notes: tuple[str, ...] = ()
 
 
@@ -112,17 +107,11 @@ def _levels(stored: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _padding(dataset: Dataset, levels: NDArray[Any]) -> NDArray[np.bool_]:
     """Return a mask of the levels that are padding around the picture (PS3.3 C.7.5.1.1.2)."""
-    first = _whole(dataset, "PixelPaddingValue")
-    if first is None:
+    stated = [_first(dataset, n) for n in ("PixelPaddingValue", "PixelPaddingRangeLimit")]
+    if stated[0] is None:
         return np.zeros(levels.shape, np.bool_)
-    last = _whole(dataset, "PixelPaddingRangeLimit")
-    last = first if last is None else last
-    return (levels >= min(first, last)) & (levels <= max(first, last))
-
-
-def _whole(dataset: Dataset, keyword: str) -> int | None:
-    number = _first(dataset, keyword)
-    return None if number is None else int(number)
+    ends = [int(number) for number in stated if number is not None]
+    return (levels >= min(ends)) & (levels <= max(ends))
 
 
 def _tones(
@@ -132,19 +121,19 @@ def _tones(
     index: NDArray[Any],
     window: str,
     name: str,
-) -> _Window:
+) -> Tones:
     """Return the grey value of each level, 0 to 1, before polarity, and the window."""
     modality = _modality_values(dataset, levels, shown, name)
     values = modality.values
     if window in ("auto", "header"):
         stated = _by_header(dataset, modality, shown)
-        if stated is not None and np.ptp(stated.tones[shown]) > 0:
+        if stated is not None and np.ptp(stated.pixels[shown]) > 0:
             return stated
         if stated is not None:
             # The window is a fault of the header, not of the image.
             low, high, words = limits(values[shown], "minmax", stored=(0, 1), bits=16)
             words += " (the header's window shows nothing)"
-            return _Window(_linear(values, low, high), words)
+            return Tones(_linear(values, low, high), words)
         if window == "header":
             raise UnreadableImage(
                 f'{name}: the header has no VOI LUT or window that can be used; use window="auto" '
@@ -155,7 +144,7 @@ def _tones(
     low, high, words = limits(
         sample, window, stored=(modality.low, modality.high), bits=bits_stored(dataset)
     )
-    return _Window(_linear(values, low, high), words)
+    return Tones(_linear(values, low, high), words)
 
 
 def _modality_values(
@@ -188,7 +177,7 @@ def _modality_values(
     return _Modality(values, low, high)
 
 
-def _by_header(dataset: Dataset, modality: _Modality, shown: NDArray[np.bool_]) -> _Window | None:
+def _by_header(dataset: Dataset, modality: _Modality, shown: NDArray[np.bool_]) -> Tones | None:
     """Apply the header's first VOI LUT, else its first window; None without a usable one."""
     values = modality.values
     if (table := lookup_table(dataset, "VOILUTSequence")) is not None:
@@ -198,14 +187,13 @@ def _by_header(dataset: Dataset, modality: _Modality, shown: NDArray[np.bool_]) 
             notes = (
                 "the VOI LUT has other bits than its descriptor states; its largest entry is white",
             )
-        return _Window(_linear(looked_up, 0, table.white), "VOI LUT", notes)
+        return Tones(_linear(looked_up, 0, table.white), "VOI LUT", notes)
     center, width = _first(dataset, "WindowCenter"), _first(dataset, "WindowWidth")
     function = str(dataset.get("VOILUTFunction", "LINEAR")).upper()
     if center is None or width is None or width < (1 if function == "LINEAR" else 1e-6):
         return None
-    return _Window(
-        _windowed(values.astype(np.float64), center, width, function), "window of the header"
-    )
+    windowed = _windowed(values.astype(np.float64), center, width, function)
+    return Tones(windowed, "window of the header")
 
 
 def _windowed(

@@ -17,7 +17,7 @@ from vlscore.encoders.blocks.word_tokenizers import (
     split_token_ids,
 )
 
-_PATCH = 4
+_PATCH, _SQUEEZED, _HEADS = 4, 40, 4
 # Sentences of similar length share a pass, to reduce padding.
 _LENGTHS = (0, 6, 9, 13, LONGEST_SENTENCE)
 # Keeps the variance of what a standardised layer and a ReLU make of unit variance at one
@@ -80,10 +80,10 @@ class ImageHead(nn.Module):
         squeeze: reduction to few channels, so that all places together have not too many numbers.
     """
 
-    def __init__(self, channels: int, places: int, width: int, squeezed: int = 40) -> None:
+    def __init__(self, channels: int, places: int, width: int) -> None:
         super().__init__()
-        self.squeeze = nn.Conv2d(channels, squeezed, 1)
-        self.out = nn.Linear(squeezed * places**2, width)
+        self.squeeze = nn.Conv2d(channels, _SQUEEZED, 1)
+        self.out = nn.Linear(_SQUEEZED * places**2, width)
 
     def forward(self, maps: Tensor) -> Tensor:
         found: Tensor = self.out(torch.relu(self.squeeze(maps)).flatten(1))
@@ -115,7 +115,7 @@ class WordReader(nn.Module):
     sentences of a batch are read once.
     """
 
-    def __init__(self, vocabulary: int, width: int, heads: int = 4) -> None:
+    def __init__(self, vocabulary: int, width: int) -> None:
         super().__init__()
         self.words = nn.Embedding(vocabulary, width, padding_idx=PAD)
         self.places = nn.Embedding(LONGEST_SENTENCE, width)
@@ -126,7 +126,7 @@ class WordReader(nn.Module):
             self.words.weight[: UNKNOWN + 1 + WordTokenizer.HASHED] = 0
         self.layer = nn.TransformerEncoderLayer(
             width,
-            heads,
+            _HEADS,
             3 * width,
             dropout=0.0,
             activation="gelu",

@@ -32,7 +32,6 @@ from vlscore.findings import (
     TemporalChange,
     extract,
     extraction_name,
-    freeze,
     load_lexicon,
     severity_level,
 )
@@ -137,10 +136,6 @@ class FindingTokenizer(WordTokenizer):
     def digest(self) -> str:
         """Return the hexadecimal sha256 of the vocabulary and of the extraction's name."""
         return text_digest("\n".join((extraction_name(self.lexicon), *self.words))).hex()
-
-    def frozen_lexicon(self) -> str:
-        """Return the content of a file of the lexicon."""
-        return freeze(self.lexicon)
 
     def ids_of(self, report: str) -> list[int]:
         """Return token ids; a report without words has one sentence end."""

@@ -44,6 +44,7 @@ from vlscore.encoders.image_pipeline import ImagePipeline
 from vlscore.encoders.published import load_state_dict, without_initialisation
 from vlscore.encoders.weight_files import find_weights
 from vlscore.errors import ChecksumMismatch, IncompatibleCheckpoint, InvalidSetting, WeightsNotFound
+from vlscore.findings import freeze
 
 MODEL, VOCABULARY = "model.safetensors", "vocabulary.json"
 # The lexicon of an encoder that reads findings.
@@ -238,7 +239,7 @@ class SmallEncoder(JointEncoder):
             json.dump(words, stream, indent=0, ensure_ascii=False)
         if isinstance(self.tokenizer, FindingTokenizer):
             with atomic_write(folder / LEXICON) as stream:
-                stream.write(self.tokenizer.frozen_lexicon())
+                stream.write(freeze(self.tokenizer.lexicon))
         write_json(
             folder / CARD,
             {"encoder": "small", "settings": asdict(self.settings)}

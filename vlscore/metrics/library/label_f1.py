@@ -49,11 +49,6 @@ def f1_precision_recall(
     return [share(part, whole, of_nothing) for part, whole in parts]
 
 
-def corpus_f1(tp: Values, fp: Values, fn: Values) -> NDArray[np.float64]:
-    """Compute F1 from counts over a corpus; nan if neither candidates nor references have any."""
-    return share(2 * tp, 2 * tp + fp + fn, np.nan)
-
-
 @dataclass(frozen=True)
 class LabelF1:
     """F1 over a corpus of groups of labels, and of single labels, from (k, 3 m) sums.
@@ -87,7 +82,7 @@ class LabelF1:
             weighted F1 is nan where no reference has any.
         """
         tp, fp, fn = np.split(sums, 3, axis=1)
-        f1 = corpus_f1(tp, fp, fn)
+        f1 = share(2 * tp, 2 * tp + fp + fn, np.nan)
         found = self._of_shown(f1)
         of_all = np.where(np.isnan(f1), absent, f1)
         for suffix, chosen in self.groups.items():

@@ -8,9 +8,11 @@ from vlscore.training.objectives.contrastive import check_ranges, contrast, unit
 from vlscore.training.objectives.local_losses import LocalFeatures, find_own, shares
 
 _CLIPPED = (0.1, 0.9)
+# Sharpness of the assignment to prototypes, and iterations of Sinkhorn and Knopp's algorithm.
+_EPSILON, _ITERATIONS = 0.05, 3
 
 
-def mgca_token_loss(local: LocalFeatures, *, temperature: float = 0.1) -> Tensor:
+def mgca_token_loss(local: LocalFeatures, *, temperature: float) -> Tensor:
     """Compute equations 4 to 7: the loss over words and places within each pair.
 
     Each word must match its attended image context among the contexts of its report's words, and
@@ -55,13 +57,7 @@ def attended_shares(weights: Tensor | None, is_there: Tensor, like: Tensor) -> T
 
 
 def mgca_prototype_loss(
-    images: Tensor,
-    reports: Tensor,
-    prototypes: Tensor,
-    *,
-    temperature: float = 0.2,
-    epsilon: float = 0.05,
-    iterations: int = 3,
+    images: Tensor, reports: Tensor, prototypes: Tensor, *, temperature: float
 ) -> Tensor:
     """Compute equations 8 to 11: the cross entropy with the partner's assignment to prototypes.
 
@@ -71,12 +67,10 @@ def mgca_prototype_loss(
     Args:
         images, reports: (n, d), of any length.
         prototypes: (K, d), of length 1.
-        epsilon: sharpness of the assignment.
-        iterations: number of iterations of Sinkhorn and Knopp's algorithm.
     """
     by_image, by_report = unit(images) @ prototypes.T, unit(reports) @ prototypes.T
     image_codes, report_codes = (
-        assign(scores, epsilon=epsilon, iterations=iterations) for scores in (by_image, by_report)
+        assign(scores, epsilon=_EPSILON, iterations=_ITERATIONS) for scores in (by_image, by_report)
     )
     of_reports = (image_codes * (by_report / temperature).log_softmax(1)).sum(1).mean()
     of_images = (report_codes * (by_image / temperature).log_softmax(1)).sum(1).mean()
