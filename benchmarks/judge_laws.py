@@ -7,6 +7,8 @@ sample by hash. The laws:
   reference states neither the finding nor another word for it, and the candidate no such finding.
   Broken where the rating or the grade rises.
 - *an invention is an error*: of the same sentences. Broken where no error is added.
+- *an invention behind "or" never pays*, *... is an error*: one of ALTERNATIVES is joined to a
+  sentence of the candidate that states a finding, by each word of JOINTS. Broken as above.
 - *a denial never pays*: "No ..." of a finding that the reference states and the candidate does not
   is added to the candidate. Broken where the rating or the grade rises.
 - *order*: the sentences of the candidate, or of the reference, are shuffled. A report with a
@@ -70,6 +72,15 @@ INVENTED = {
     "Compression fracture of L1.": ("vertebral_deformity", "fracture", "deformity"),
     "Aneurysm of the descending aorta.": ("aortic_aneurysm",),
 }
+#: Invented words -> observations that are the finding, or another word for it; none is likely to be
+#: confused with what else the sentence states.
+ALTERNATIVES = {
+    "a large pneumothorax": ("pneumothorax", "hyperlucency"),
+    "free air under the diaphragm": ("free_air",),
+    "an acute rib fracture": ("fracture", "deformity", "bone_abnormality"),
+    "aortic dissection": ("aortic_aneurysm", "aortic_tortuosity", "atherosclerosis"),
+}
+JOINTS = (" or", " versus", " vs", " and/or", ", possibly")
 #: A sentence that denies an observation.
 DENIED = {
     "pleural_effusion": "No pleural effusion.",
@@ -92,6 +103,8 @@ _POINTS_BACK = re.compile(
 LAWS = (
     "an invention never pays",
     "an invention is an error",
+    'an invention behind "or" never pays',
+    'an invention behind "or" is an error',
     "a denial never pays",
     "order of the candidate's sentences",
     "order of the reference's sentences",
@@ -128,6 +141,20 @@ def shuffled(report: str, rng: np.random.Generator) -> str | None:
     return " ".join(sentences[k] for k in rng.permutation(len(sentences)))
 
 
+def with_alternative(report: str, words: str) -> str | None:
+    """Return a report with words joined to its last sentence that only states findings, or None."""
+    for sentence in reversed(extract(report).sentences):
+        stated = [f.polarity is not Polarity.NEGATIVE for f in sentence.findings]
+        end = (
+            sentence.span.end
+            - len(sentence.span.of(report))
+            + len(sentence.span.of(report).rstrip(" ."))
+        )
+        if stated and all(stated):
+            return f"{report[:end]}{words}{report[end:]}"
+    return None
+
+
 def broken_laws(pairs: Sequence[Pair]) -> dict[str, tuple[int, int]]:
     """Return law -> how often it is broken, and how often it was tried."""
     judge = RuleJudge()
@@ -146,16 +173,22 @@ def broken_laws(pairs: Sequence[Pair]) -> dict[str, tuple[int, int]]:
             after = judge.judge(f"{candidate} {sentence}", reference)
             count(LAWS[0], _is_better(after, before))
             count(LAWS[1], not errors_of(after) - errors_of(before))
+        for phrase, words in ALTERNATIVES.items():
+            for joint in JOINTS if (true | said).isdisjoint(words) else ():
+                if (text := with_alternative(candidate, f"{joint} {phrase}")) is not None:
+                    after = judge.judge(text, reference)
+                    count(LAWS[2], _is_better(after, before))
+                    count(LAWS[3], not errors_of(after) - errors_of(before))
         for name in sorted((true - said) & DENIED.keys()):
             after = judge.judge(f"{candidate} {DENIED[name]}", reference)
-            count(LAWS[2], _is_better(after, before))
+            count(LAWS[4], _is_better(after, before))
         rng = np.random.default_rng([0, place])
         if (other := shuffled(candidate, rng)) is not None:
-            count(LAWS[3], _differs(judge.judge(other, reference), before))
+            count(LAWS[5], _differs(judge.judge(other, reference), before))
         if (other := shuffled(reference, rng)) is not None:
-            count(LAWS[4], _differs(judge.judge(candidate, other), before))
-        count(LAWS[5], _differs(judge.judge(f"{candidate} {candidate}", reference), before))
-        count(LAWS[6], _differs(judge.judge(candidate, f"{reference} {reference}"), before))
+            count(LAWS[6], _differs(judge.judge(candidate, other), before))
+        count(LAWS[7], _differs(judge.judge(f"{candidate} {candidate}", reference), before))
+        count(LAWS[8], _differs(judge.judge(candidate, f"{reference} {reference}"), before))
     return {law: (broken[law], tried[law]) for law in LAWS}
 
 

@@ -139,6 +139,62 @@ def test_an_invention_is_an_error_that_never_pays(silent, invention, reference):
     assert any(category == "false_finding" for category, *_ in invented)
 
 
+@pytest.mark.parametrize("joint", [" or", " versus", " vs.", " and/or", ", possibly", "/"])
+@pytest.mark.parametrize(
+    ("stated", "invention", "reference"),
+    [
+        ("Left basal atelectasis", "large pneumothorax", "Left basal atelectasis."),
+        ("Scar in the right apex", "rib fracture", "Scar in the right apex."),
+        ("Small right effusion", "free air", "Small right effusion. Cardiomegaly."),
+        ("Small right effusion", "free air", "Cardiomegaly."),
+        ("Hiatal hernia", "aortic dissection", "Hiatal hernia. No aortic dissection."),
+        ("Cardiomegaly", "pulmonary embolism", "Normal."),
+        # Hardly confused with what is there, or denied.
+        ("Granuloma", "lung cancer", "Granuloma."),
+        ("Granuloma", "mass", "Granuloma."),
+        ("Left basal atelectasis", "mass", "Left basal atelectasis."),
+        ("Left basal atelectasis", "pneumonia", "Left basal atelectasis. No pneumonia."),
+    ],
+)
+def test_an_invented_alternative_never_pays_and_is_an_error(joint, stated, invention, reference):
+    before, after = (
+        value(text, reference) for text in (f"{stated}.", f"{stated}{joint} {invention}.")
+    )
+    assert after[0] < before[0]
+    assert after[1] <= before[1]
+
+
+def test_each_further_alternative_costs():
+    reference = "Left basal scar."
+    stated = "Left basal scar"
+    ratings = []
+    for name in ("atelectasis", "pneumonia", "edema", "pneumothorax", "fracture"):
+        stated = f"{stated} or {name}"
+        ratings.append(value(f"{stated}.", reference)[0])
+    assert ratings[0] == 1.0
+    assert ratings == sorted(ratings, reverse=True)
+    assert len(set(ratings)) == len(ratings)
+    # Without one that is there, what is unlike the others is invented by itself.
+    assert len(errors("Hernia or fracture or pneumothorax.", "Normal.")) == 3
+    assert len(errors("Atelectasis or pneumonia.", "Normal.")) == 1
+
+
+@pytest.mark.parametrize(
+    ("candidate", "reference"),
+    [
+        ("Left basal opacity, atelectasis or pneumonia.", "Left basal atelectasis."),
+        ("Left basal opacity, atelectasis or pneumonia.", "Left basal consolidation."),
+        ("Left basal opacity may be a scar or a tumor.", "Left basal opacity."),
+        ("Blunted left costophrenic angle, effusion or scar.", "Small left effusion."),
+        ("Small left effusion.", "Small left effusion versus scar."),
+        ("Hiatal hernia.", "Hiatal hernia or aneurysm of the aorta."),
+        ("Aneurysm of the aorta.", "Hiatal hernia or aneurysm of the aorta."),
+    ],
+)
+def test_one_of_several_explanations_is_no_error(candidate, reference):
+    assert errors(candidate, reference) == []
+
+
 @pytest.mark.parametrize(
     ("candidate", "reference"),
     [

@@ -134,6 +134,8 @@ class JudgeTables:
         corrected: words of corrected lines.
         levels: zone -> its levels, each behind its family: "apex" -> ("level", "upper").
         confusable: pairs of concepts that are taken for each other, in both orders.
+        alternatives: pairs of concepts of which "one or the other" is one statement, in both
+            orders; all of `confusable`, and of `signs`, too.
         positions: by name; `misplaced` is that of a tip at a wrong distance.
         position_severity: (level, level) -> severity, in both orders.
         extra_severity_if_misplaced: concept -> grades that a bad position is raised by.
@@ -153,6 +155,7 @@ class JudgeTables:
     corrected: CorrectedWords
     levels: Mapping[str, Sequence[tuple[str, str]]]
     confusable: frozenset[tuple[str, str]]
+    alternatives: frozenset[tuple[str, str]]
     positions: Mapping[str, Position]
     misplaced: Position
     position_severity: Mapping[tuple[str, str], int]
@@ -244,9 +247,14 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
         how: entries_of(Relation, data["relations.toml"][how], "relations.toml")
         for how in ("coarser", "sign", "consequence")
     }
-    confusable = [each["names"] for each in data["relations.toml"]["confusable"]]
+    confusable, alternatives = (
+        frozenset(
+            pair for each in data["relations.toml"][how] for pair in permutations(each["names"], 2)
+        )
+        for how in ("confusable", "alternative")
+    )
     related = [name for each in relations.values() for r in each for name in (r.name, *r.of)]
-    _require([*related, *chain(*confusable)], concepts, "relations.toml")
+    _require([*related, *chain(*confusable, *alternatives)], concepts, "relations.toml")
     patients = entries_of(PatientRule, data["concepts.toml"]["patient"], "concepts.toml, patient")
     _require(chain(*(rule.findings for rule in patients)), concepts, "concepts.toml, patient")
     places = data["positions.toml"]
@@ -261,6 +269,7 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
         raise InvalidLexicon(f"positions.toml: no position is named {otherwise!r}")
     confused = entry_of(_LevelsConfused, places["severity"], "positions.toml, severity")._asdict()
     coarser = relations["coarser"]
+    signs = _pairs([*coarser, *relations["sign"]])
     content = b"".join((folder / name).read_bytes() for name in FILES)
     return JudgeTables(
         lexicon=lexicon.marking(_marks(data, concepts)),
@@ -273,12 +282,13 @@ def load_tables(folder: Path = FOLDER) -> JudgeTables:
         },
         refined=refined,
         coarser={pair: r for r in coarser for pair in r.pairs},
-        signs=_pairs([*coarser, *relations["sign"]]),
+        signs=signs,
         consequences=_pairs(relations["consequence"]),
         topics={name: tuple(parts) for name, parts in data["relations.toml"]["topics"].items()},
         corrected=entry_of(CorrectedWords, data["words.toml"]["corrected"], "words.toml"),
         levels=_levels(places["levels"]),
-        confusable=frozenset(pair for names in confusable for pair in permutations(names, 2)),
+        confusable=confusable,
+        alternatives=alternatives | confusable | signs | {pair[::-1] for pair in signs},
         positions=positions,
         misplaced=positions[otherwise],
         position_severity={

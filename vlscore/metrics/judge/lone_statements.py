@@ -4,7 +4,8 @@ What a candidate states is right, or it is an error; what is an error neither na
 the reference states.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from vlscore.findings import TemporalChange
 from vlscore.metrics.judge.compared_reports import ComparedReports, quote_of
@@ -19,6 +20,7 @@ from vlscore.metrics.judge.statement_pairs import (
     Matching,
     Named,
     Naming,
+    StatementPair,
     bones_of,
     is_caused,
     is_implied,
@@ -48,13 +50,59 @@ class LoneStatements:
         """Return the errors of invented findings, the gravest of each, and what is no error."""
         false: list[tuple[Statement, Severity]] = []
         kept = []
+        for pair in matching.pairs:
+            named = list(self._other_names(pair, matching))
+            # One that is hardly graver is an honest doubt, more are a guess.
+            light = [each for each in named if each[1].level == 1]
+            false += [each for each in named if each not in light[:1]]
         for statement in sorted(matching.false, key=content_of):
             severity = self._severity_if_false(statement, matching)
+            for pair in matching.pairs:
+                if severity is not None and statement.is_instead_of(pair.candidate):
+                    severity = self._as_alternative(severity, statement, pair)
+                    severity = None if severity is None or severity.level == 1 else severity
             if severity is None:
                 kept.append(statement)
             else:
                 false.append((statement, severity))
         return [self._error(*each, False) for each in _gravest(false, self._tables)], kept
+
+    def _other_names(
+        self, pair: StatementPair, matching: Matching
+    ) -> Iterator[tuple[Statement, Severity]]:
+        """Return what the candidate calls a finding besides its right name, if it is an error."""
+        of, stated = self._tables.of_observation, pair.candidate
+        others = stated.concepts - pair.reference.concepts
+        for concept in sorted(others) if pair.named.how is not Naming.MORE_EXACT else ():
+            own = frozenset(name for name in stated.observations if of[name] == concept)
+            other = replace(
+                stated, concept=concept, also=frozenset(), observations=own or stated.observations
+            )
+            severity = self._severity_if_false(other, matching)
+            if severity and (severity := self._as_alternative(severity, other, pair)):
+                yield other, severity
+
+    def _as_alternative(
+        self, severity: Severity, statement: Statement, pair: StatementPair
+    ) -> Severity | None:
+        """Return the severity of what the candidate states instead of a finding that is there.
+
+        None where it explains the finding.
+        """
+        tables, one, true = self._tables, statement.concept, pair.reference.concept
+        if not self._reference.denied_of(statement).isdisjoint(statement.observations):
+            return severity
+        explains = (true, one) in tables.signs
+        if explains and true in pair.candidate.concepts:
+            return None
+        if (one, true) not in tables.alternatives:
+            return severity
+        is_like = explains or (one, true) in tables.confusable
+        severity = milder(severity, STEPS if is_like else 1, "as an alternative")
+        # It is no milder than by how much it is graver than what is there.
+        of = tables.concepts
+        graver = of[one].severity[1] - of[true].severity[1]
+        return replace(severity, level=max(severity.level, graver))
 
     def omitted(
         self, matching: Matching, right: Sequence[Statement]
@@ -82,7 +130,19 @@ class LoneStatements:
             severity = self._severity_if_omitted(statement, names)
             if severity is not None:
                 omitted.append((statement, severity))
+        omitted = self._without_alternatives(omitted, [p.reference for p in matching.pairs])
         return [self._error(*each, True) for each in _gravest(omitted, self._tables)], covered
+
+    def _without_alternatives(
+        self, omitted: Iterable[tuple[Statement, Severity]], found: Iterable[Statement]
+    ) -> list[tuple[Statement, Severity]]:
+        """Return what is omitted where the reference leaves it open: nothing if one is found."""
+        left: list[tuple[Statement, Severity]] = []
+        for statement, severity in sorted(omitted, key=lambda each: -each[1].level):
+            known = (*found, *(other for other, _ in left))
+            if not any(statement.is_instead_of(other) for other in known):
+                left.append((statement, severity))
+        return left
 
     def _severity_if_omitted(self, statement: Statement, names: list[Named]) -> Severity | None:
         """Return the severity of a statement without a partner; None where it is no error.

@@ -32,22 +32,26 @@ def distinct_statements(
 ) -> list[Statement]:
     """Return a sentence's statements, each finding once.
 
-    Two of which one is there become one statement. One that a more exact one includes, or that is
-    a sign of it, is merged into it.
+    Two related ones of which one is there become one statement. One that a more exact one includes,
+    or that is a sign of it, is merged into it.
     """
     stated = own[:1]
     for new in own[1:]:
         old = stated[-1]
-        if _is_alternative(text, sentence, old, new, tables):
+        is_alternative = _is_alternative(text, sentence, old, new, tables)
+        others = old.concepts - {new.concept}
+        if is_alternative and all((name, new.concept) in tables.alternatives for name in others):
             graver, other = sorted(
                 (old, new), key=lambda s: -tables.concepts[s.concept].severity[1]
             )
             merged = _merged(graver, other)
-            stated[-1] = replace(merged, also=old.also | {other.concept}, doubtful=old.doubtful)
+            also = (old.concepts | {new.concept}) - {merged.concept}
+            stated[-1] = replace(merged, also=also, instead=old.instead, doubtful=old.doubtful)
         elif _is_explanation(sentence, old, new, tables):
             stated[-1] = explained(old, new)
         else:
-            stated.append(new)
+            before = old.instead | old.concepts if is_alternative else frozenset[str]()
+            stated.append(replace(new, instead=before))
     kept = dict(enumerate(stated))
     for number, one in enumerate(stated):
         for position, other in kept.items():
@@ -92,12 +96,19 @@ def _is_of(
         return False
     if one.change and other.change and one.change.change is not other.change.change:
         return False  # "The opacity has improved, the effusion has not."
+    is_sure = other.doubtful or not one.doubtful
+    if not (is_first or is_sure or pair in tables.confusable) and _is_graver(*pair, tables):
+        return False  # "Atelectasis, possibly a mass."
     # An opacity with an effusion is two findings, an effusion with an opacity is one.
     is_coarser = pair in tables.coarser
     joined = not is_first or "with" not in joints if is_coarser else "with" in joints
     if joined or "sign" in joints or _is_mask(joints, words):
         return True
     return one.finding.span != other.finding.span and is_phrase
+
+
+def _is_graver(one: str, other: str, tables: JudgeTables) -> bool:
+    return tables.concepts[one].severity[1] > tables.concepts[other].severity[1]
 
 
 def _is_mask(joints: set[str], words: str) -> bool:
@@ -257,6 +268,7 @@ def _merged(old: Statement, new: Statement) -> Statement:
         position=old.position or new.position,
         observations=old.observations | new.observations,
         also=old.also | new.also,
+        instead=old.instead & new.instead,
         moved=old.moved or new.moved,
     )
 

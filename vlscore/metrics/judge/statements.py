@@ -41,6 +41,7 @@ class Statement:
         position: position of a device.
         observations: all observations by which the report names it.
         also: concepts that it may be instead ("atelectasis or pneumonia").
+        instead: concepts of the statements before it of which one is there ("hernia or fracture").
         tips: names of all positions that the report states of a device.
         moved: words that say that a device has been moved; None where it has not.
     """
@@ -57,6 +58,7 @@ class Statement:
     position: Position | None
     observations: frozenset[str]
     also: frozenset[str] = frozenset()
+    instead: frozenset[str] = frozenset()
     tips: frozenset[str] = frozenset()
     moved: Span | None = None
 
@@ -64,6 +66,12 @@ class Statement:
     def concepts(self) -> frozenset[str]:
         """Return every concept that it may be."""
         return self.also | {self.concept}
+
+    def is_instead_of(self, other: "Statement") -> bool:
+        """Return whether a report leaves open which of two findings is there."""
+        return not (
+            self.instead.isdisjoint(other.concepts) and other.instead.isdisjoint(self.concepts)
+        )
 
     def rank(self, kind: str = DEGREE) -> int | None:
         """Return the rank of its level of a kind on the level's scale; None without one."""
@@ -145,4 +153,5 @@ def content_of(statement: Statement) -> tuple[Any, ...]:
         -1 if statement.position is None else statement.position.order,
         sorted(statement.observations),
         sorted(statement.also),
+        sorted(statement.instead),
     )
