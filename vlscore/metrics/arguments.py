@@ -95,6 +95,31 @@ def items_of(image: Any, candidate: Any, reference: Any, needs: Needs) -> tuple[
     return items, True
 
 
+def row_labels(**given: Any) -> Any:
+    """Return the index of those arguments that are a pandas Series; None where none is.
+
+    Args: given: "candidates" -> the argument.
+    Raises: InvalidStudy where two have different indexes: their rows would be paired by order.
+    """
+    found: dict[str, Any] = {
+        name: each.index
+        for name, each in given.items()
+        if hasattr(each, "tolist") and hasattr(each, "index") and not callable(each.index)
+    }
+    if not found:
+        return None
+    (first, labels), *others = found.items()
+    for name, own in others:
+        if len(own) == len(labels) and not own.equals(labels):
+            row = next(k for k in range(len(own)) if own[k] != labels[k])
+            raise InvalidStudy(
+                f"{first} and {name} are columns with different indexes: row {row} is "
+                f"{labels[row]!r} of the one and {own[row]!r} of the other; join the tables by "
+                "the id of the study, or pass both with .tolist() if their order is the same"
+            )
+    return labels
+
+
 def _check_texts_of_several(
     candidates: list[str] | None, references: list[str] | None, count: int, needs: Needs
 ) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vlscore.core import Cache, Signature, __version__, text_digest
 from vlscore.data import check_texts
 from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, VLScoreError
-from vlscore.metrics.arguments import Needs
+from vlscore.metrics.arguments import Needs, row_labels
 from vlscore.metrics.batch import (
     Batch,
     Computed,
@@ -357,6 +357,7 @@ def compute(
         if reading := [str(m) for m in plan.steps if not isinstance(m, EmbeddedMetric)]:
             raise InvalidSetting(f"{', '.join(reading)} read texts: pass candidates and references")
         candidates = references = [""] * len(embeddings.candidates)
+    row_labels(candidates=candidates, references=references)
     texts = None if references is None else as_texts("references", references)
     found = plan.values(Batch(as_texts("candidates", candidates), texts, embeddings))
     return {

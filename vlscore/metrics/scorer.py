@@ -18,7 +18,7 @@ from vlscore.data import (
     select_from_parts,
 )
 from vlscore.errors import InvalidSetting, InvalidStudy, VLScoreError
-from vlscore.metrics.arguments import Item, items_of
+from vlscore.metrics.arguments import Item, items_of, row_labels
 from vlscore.metrics.batch import Batch, EmbeddingTriples
 from vlscore.metrics.embedded_studies import embed_triples, stored_triples
 from vlscore.metrics.metric import Metric
@@ -291,14 +291,15 @@ class Scorer(Plan):
                 the failures and holds nan in their place.
 
         Returns: a Score for a single study, a ScoreTable for a batch. If some arguments are lists,
-            a single value applies to every entry.
+            a single value applies to every entry. Of a Series, the table has the index.
         Raises: UnreadableImage, InvalidReport, InvalidStudy, InvalidSetting; ChecksumMismatch if
             the checkpoint changed since its digest was computed.
         """
         if on_error not in ("raise", "keep"):
             raise InvalidSetting(f'on_error must be "raise" or "keep", not {on_error!r}')
+        labels = row_labels(candidates=candidate, references=reference, images=image)
         items, is_batch = items_of(image, candidate, reference, self.needs)
-        table = self.score_items(items)
+        table = replace(self.score_items(items), labels=labels)
         guessed = [k for k, item in enumerate(items) if item.shown and item.shown.guessed]
         if guessed:
             which = f" (of this call, counted from 0: {first_of(guessed)})" if is_batch else ""

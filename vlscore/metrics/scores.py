@@ -153,10 +153,12 @@ class ScoreTable(Sequence[Score]):
     Attributes:
         values: metric -> its values, in the order asked for.
         geometry: name -> (n,) array, of the embedded triangles; empty without embeddings.
+        labels: index of the pandas Series that were scored; None for other arguments.
     """
 
     values: Mapping[Metric, Computed]
     geometry: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    labels: "pandas.Index[Any] | None" = None
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -285,10 +287,11 @@ class ScoreTable(Sequence[Score]):
         )
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return one row a study; `attrs` holds the signatures. Needs pandas."""
+        """Return one row a study, with its label; `attrs` holds the signatures. Needs pandas."""
         failures = self.failures
         errors = [str(failures[k]) if k in failures else None for k in range(len(self))]
-        return frame_of_columns({**self.columns, "error": errors}, self.signatures)
+        found = frame_of_columns({**self.columns, "error": errors}, self.signatures)
+        return found if self.labels is None else found.set_axis(self.labels)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for json: None replaces what is not a finite number."""

@@ -238,6 +238,38 @@ def test_tables_become_data_frames(monkeypatch, tmp_path):
     assert frame.attrs["signatures"]["vlscore"] == str(scorer.signature)
 
 
+def test_values_of_columns_have_the_index_of_their_frame():
+    import pandas
+
+    whole = pandas.DataFrame(
+        {"sex": list("FMFM"), "candidate": REPORTS, "reference": REPORTS[::-1]}
+    )
+    part = whole[whole.sex == "M"].copy()
+    scorer = Scorer(metrics="rouge-l,bleu-1")
+    alone = scorer.score(None, part.candidate.tolist(), part.reference.tolist()).columns["rouge-l"]
+    for reference in (part.reference, part.reference.tolist()):
+        part["value"] = scorer.score(None, part.candidate, reference).to_pandas()["rouge-l"]
+        np.testing.assert_array_equal(part["value"], alone)
+    part = part.set_index(pandas.Index(["s2", "s4"], name="id"))
+    assert list(scorer.score(None, part.candidate, part.reference).to_pandas().index) == [
+        "s2",
+        "s4",
+    ]
+
+
+def test_columns_of_different_rows_are_not_paired(scorer):
+    import pandas
+
+    candidates = pandas.Series(REPORTS, ["a", "b", "c", "d"])
+    for call in (
+        lambda r: Scorer(metrics="rouge-l").score(None, candidates, r),
+        lambda r: compute("rouge-l", candidates, r),
+    ):
+        call(candidates.rename("reference"))
+        with pytest.raises(InvalidStudy, match="row 0 is 'a' of the one and 'd' of the other"):
+            call(candidates[::-1])
+
+
 def test_a_bad_study_raises_or_is_listed(scorer, tmp_path):
     images = [picture(0), tmp_path / "absent.png", picture(1)]
     with pytest.raises(UnreadableImage, match=r"study 1: .*absent\.png"):
