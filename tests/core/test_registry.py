@@ -97,7 +97,7 @@ def test_entry_points_add_members_but_replace_none(tools, monkeypatch):
         assert group == "vlscore.tests.nothing"
         return [Point("theirs", f"{__name__}:HAMMER"), Point("Hammer", "no_such_module:thing")]
 
-    monkeypatch.setattr("vlscore.core.registry.entry_points", points)
+    monkeypatch.setattr("importlib.metadata.entry_points", points)
     assert tools.find("theirs") is HAMMER
     assert tools.find("hammer") is HAMMER
     assert tools.names()[-1] == "theirs"
@@ -120,7 +120,7 @@ def test_a_broken_package_of_a_users_leaves_the_others(monkeypatch):
         EntryPoint("absent", "no_such_package:MEMBER", "vlscore.test"),
         EntryPoint("wrong", "math:tau", "vlscore.test"),
     ]
-    monkeypatch.setattr("vlscore.core.registry.entry_points", lambda group: points)
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
 
     def only_whole(member):
         if not isinstance(member, int):

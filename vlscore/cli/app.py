@@ -14,10 +14,11 @@ from typing import Any
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
+import vlscore.core
 from vlscore.cli.help_page import HelpPage
 from vlscore.cli.output import echo
 from vlscore.cli.shared import parameter_value
-from vlscore.core import INTERRUPTED, __version__, keep_freed_memory, print_stopped
+from vlscore.core import INTERRUPTED, keep_freed_memory, print_stopped
 from vlscore.errors import VLScoreError
 
 # Purpose -> command -> first sentence of its help. The file of failure-modes is failure_modes.py.
@@ -96,7 +97,8 @@ app = App(
     "Start with: vlscore demo\n\n"
     "Tables of your own: vlscore compare ours.csv theirs.csv --text-only --out compared\n\n"
     "vlscore COMMAND --help explains a command.",
-    version=__version__,
+    # Looked up when it is printed: its file loads what --help does without.
+    version=lambda: vlscore.core.__version__,
     help_flags=["--help", "-h"],
     help_format="plaintext",
     help_formatter=HelpPage(

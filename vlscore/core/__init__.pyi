@@ -16,6 +16,10 @@ from .files import resource_path as resource_path
 from .files import text_digest as text_digest
 from .files import write_json as write_json
 from .files import writing as writing
+from .frames import flat as flat
+from .frames import frame as frame
+from .frames import frame_of_columns as frame_of_columns
+from .frames import read_frame as read_frame
 from .input_files import IMAGES as IMAGES
 from .input_files import images_frame as images_frame
 from .input_files import require_same_images as require_same_images
@@ -48,12 +52,8 @@ from .run_facts import run_record as run_record
 from .safe_cells import cell as cell
 from .safe_cells import cells as cells
 from .safe_cells import first_of as first_of
-from .safe_cells import flat as flat
-from .safe_cells import frame as frame
-from .safe_cells import frame_of_columns as frame_of_columns
 from .safe_cells import from_cell as from_cell
 from .safe_cells import printable as printable
-from .safe_cells import read_frame as read_frame
 from .safe_cells import with_noun as with_noun
 from .safe_cells import without_html as without_html
 from .setting_checks import check_settings as check_settings

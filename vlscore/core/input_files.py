@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vlscore.core.files import file_digest
-from vlscore.core.safe_cells import read_frame
+from vlscore.core.frames import read_frame
 from vlscore.errors import InvalidSetting
 
 if TYPE_CHECKING:

@@ -6,11 +6,9 @@ imported on first use. A user's member can be named by such a text without being
 Packages of users register members by an entry point of the family's group.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -128,8 +126,10 @@ class Registry(Generic[Member]):
     def similar_to(self, name: str) -> list[str]:
         """Return the names, four at most, that a wrong name may mean: the likeliest first."""
         self._load_entry_points()
+        from difflib import get_close_matches
+
         wrong = plain_name(name)
-        close = difflib.get_close_matches(wrong, self._plain, n=3, cutoff=0.6)
+        close = get_close_matches(wrong, self._plain, n=3, cutoff=0.6)
         # Two members begin with "medclip"; both are returned.
         starts = [key for key in self._plain if wrong and key.startswith(wrong)]
         return list(dict.fromkeys(self._plain[key] for key in (*starts, *close)))[:4]
@@ -196,6 +196,9 @@ class Registry(Generic[Member]):
         if self._has_entry_points or self._group is None:
             return
         self._has_entry_points = True
+        # Imported here: every command loads this file, and few need what takes long to import.
+        from importlib.metadata import entry_points
+
         for point in entry_points(group=self._group):
             # A user's package may not replace a member of this package.
             if plain_name(point.name) not in self._plain:
