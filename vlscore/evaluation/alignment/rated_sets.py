@@ -33,7 +33,8 @@ significant: those to which CRIMSON gives a weight of one half or more.
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -181,16 +182,18 @@ REFISCO = {
 }
 
 
-def columns_of_refisco(version: str) -> list[str]:
-    """Return the columns of a version."""
-    study, candidate, lines, _ = REFISCO[version]
-    return [study, *candidate, *lines]
+def refisco_reader(path: Path) -> Callable[[Path], RatedPairs] | None:
+    """Return the reader of the version of ReFiSco that a table has the columns of, or None."""
+    there = set(columns_of(path))
+    for version, (study, candidate, lines, _) in REFISCO.items():
+        if there >= {study, *candidate, *lines}:
+            return partial(_read_refisco, version=version)
+    return None
 
 
-def read_refisco(path: Path, version: str) -> RatedPairs:
+def _read_refisco(path: Path, version: str) -> RatedPairs:
     """Read ReFiSco's annotations as pairs; a bad line costs its annotation."""
     study, candidate, lines, unchanged = REFISCO[version]
-    require_columns(path, columns_of_refisco(version))
     annotated: dict[tuple[str, str], list[tuple[str, str, float]]] = {}
 
     def read_record(row: RatingRow, record: Record) -> None:
@@ -373,3 +376,11 @@ def _objects(entry: Record, name: str) -> list[Record]:
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
         raise InvalidStudy(f'"{name}" is no object of objects')
     return list(found.values())
+
+
+# Name of a set -> its reader, and files of its folder: all of them, or any.
+FOLDERS: Mapping[str, tuple[Callable[[Path], RatedPairs], Callable[..., bool], Sequence[str]]] = {
+    "rexval": (read_rexval, all, (REPORTS, COUNTS)),
+    "radevalx": (read_radevalx, all, tuple(RADEVALX)),
+    "radpref": (read_radpref, any, (RADPREF_FOLDER, RADPREF_REPORTS)),
+}

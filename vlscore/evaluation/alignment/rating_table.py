@@ -1,7 +1,6 @@
 """Reader of ratings in any table with named columns, and the layouts that are known."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +18,7 @@ from vlscore.data import (
 )
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import MEANINGS, RatedPairs
-from vlscore.evaluation.alignment.rated_sets import (
-    COUNTS,
-    RADEVALX,
-    RADPREF_FOLDER,
-    RADPREF_REPORTS,
-    REFISCO,
-    REPORTS,
-    columns_of_refisco,
-    read_radevalx,
-    read_radpref,
-    read_refisco,
-    read_rexval,
-)
+from vlscore.evaluation.alignment.rated_sets import FOLDERS, refisco_reader
 from vlscore.evaluation.alignment.rating_rows import (
     RATING,
     RatingRow,
@@ -64,13 +51,7 @@ COLUMNS = (
 # Those that only rows which count errors have.
 _COUNTED = ("category", "significant")
 
-# Name of a published set -> its reader, and files of its folder: all of them, or any.
-_FOLDERS: Mapping[str, tuple[Callable[[Path], RatedPairs], Callable[..., bool], Sequence[str]]] = {
-    "rexval": (read_rexval, all, (REPORTS, COUNTS)),
-    "radevalx": (read_radevalx, all, tuple(RADEVALX)),
-    "radpref": (read_radpref, any, (RADPREF_FOLDER, RADPREF_REPORTS)),
-    "sheets": (lambda folder: read_sheets(folder)[0], all, (KEY,)),
-}
+_FOLDERS = {**FOLDERS, "sheets": (lambda folder: read_sheets(folder)[0], all, (KEY,))}
 
 
 def read_ratings(
@@ -210,9 +191,7 @@ def _published(path: Path) -> Callable[[Path], RatedPairs] | None:
     Raises: InvalidTable for a folder of no known layout, or a file that cannot be read.
     """
     if not path.is_dir():
-        columns = set(columns_of(path))
-        found = [name for name in REFISCO if columns >= set(columns_of_refisco(name))]
-        return partial(read_refisco, version=found[0]) if found else None
+        return refisco_reader(path)
     for reader, are_enough, files in _FOLDERS.values():
         if are_enough((path / file).exists() for file in files):
             return reader

@@ -45,13 +45,13 @@ class LabelledSentences:
 
     Attributes:
         sentences: distinct texts.
-        labels: observation -> (n,) int8, one of GROUPS.
+        labels: n rows of int8, a column an observation; each is one of GROUPS.
         labelled_by: who made the labels.
         bad: rows that could not be used, with the reason.
     """
 
     sentences: tuple[str, ...]
-    labels: Mapping[str, NDArray[np.int8]]
+    labels: "DataFrame"
     labelled_by: str
     bad: tuple[Failure, ...] = ()
 
@@ -62,23 +62,19 @@ class LabelledSentences:
     def sha256(self) -> str:
         """Return the hexadecimal digest of sentences and labels."""
         digest = hashlib.sha256(json.dumps([self.sentences, list(self.labels)]).encode("utf-8"))
-        for values in self.labels.values():
-            digest.update(values.tobytes())
+        for name in self.labels:
+            digest.update(self.labels[name].to_numpy().tobytes())
         return digest.hexdigest()
 
     def table(self) -> "DataFrame":
         """Return one row a sentence, as `read_labelled` reads them."""
-        from pandas import DataFrame
-
-        labels = {
-            name: [None if each == UNMENTIONED else each for each in values.tolist()]
-            for name, values in self.labels.items()
-        }
-        return DataFrame({SENTENCE_COLUMN: self.sentences, **labels}, dtype=object)
+        table = self.labels.astype(object).where(self.labels != UNMENTIONED, None)
+        table.insert(0, SENTENCE_COLUMN, self.sentences)
+        return table
 
     def places(self, observation: str, *groups: int) -> NDArray[np.intp]:
         """Return places of the sentences of some groups."""
-        return np.flatnonzero(np.isin(self.labels[observation], groups))
+        return np.flatnonzero(self.labels[observation].isin(groups))
 
 
 def label_sentences(
@@ -96,11 +92,8 @@ def label_sentences(
             text = " ".join(sentence.text.split())
             if text and text not in found:
                 found[text] = chexpert_labels(text)
-    return _labelled(
-        {text: [labels[name] for name in chosen] for text, labels in found.items()},
-        chosen,
-        OWN_RULES,
-    )
+    rows = {text: [labels[name] for name in chosen] for text, labels in found.items()}
+    return _labelled(rows, chosen, OWN_RULES)
 
 
 def read_labelled(
@@ -166,11 +159,10 @@ def _labelled(
     bad: tuple[Failure, ...] = (),
 ) -> LabelledSentences:
     """Return sentences; args: sentence -> its label for each of the named observations."""
-    columns = {
-        name: [UNMENTIONED if row[k] is None else row[k] for row in found.values()]
-        for k, name in enumerate(names)
-    }
-    labels = {name: np.array(column, dtype=np.int8) for name, column in columns.items()}
+    from pandas import DataFrame
+
+    labels = DataFrame(list(found.values()), columns=names, dtype=float)
+    labels = labels.fillna(UNMENTIONED).astype(np.int8)
     return LabelledSentences(tuple(found), labels, labelled_by, bad)
 
 

@@ -4,6 +4,7 @@ Source of the design: Yu et al. 2023 (ReXVal), where radiologists count errors b
 2022: clinicians and lay readers rate the reports of generators and compare them in pairs.
 """
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -45,34 +46,7 @@ from vlscore.evaluation.ratings.sheet_files import (
 from vlscore.stats import Result
 
 INSTRUCTIONS = "instructions.md"
-_WAYS = {
-    "csv": "fill in the table `sheet-NAME.csv`",
-    "html": "open the page `sheet-NAME.html` in a browser, and give back the file that it saves",
-}
-_ABOUT = {
-    ERRORS: """Count the errors of the report, by category:
-
-{categories}
-
-An error is *significant* where it could change what is done for the patient, else *insignificant*;
-each category has a column for either. Write whole numbers. An empty cell next to others is 0.""",
-    DIMENSIONS: """Rate the report from 1 to 5 on each dimension:
-
-{dimensions}""",
-    PREFERENCES: """Two reports, A and B, are about one study. Write which of
-them is better: A, B, or tie where both are equally good.""",
-}
-_TEXT = """# How to rate
-
-{ways}. Each item shows what a radiologist wrote about a study (`reference`) and what is to be
-judged.
-
-{about}
-
-An item that is left empty is not rated. Leave the other columns and the name of the file as they
-are.
-The sheets hold patients' data: do not pass them on.
-"""
+_TEXTS = Path(__file__).with_name("instructions.toml")
 
 
 def ratings_make(
@@ -151,18 +125,21 @@ def ratings_make(
 
 
 def _instructions(questions: Sequence[Question], formats: Sequence[str]) -> str:
+    texts = tomllib.loads(_TEXTS.read_text(encoding="utf-8"))
     categories = [q.name.rpartition(", ")[0] for q in questions if q.ask == ERRORS]
     dimensions = [
         f"- {q.name}: {q.text} 1: {q.ends[0]}; 5: {q.ends[1]}"
         for q in questions
         if q.ask == DIMENSIONS
     ]
-    about = "\n\n".join(_ABOUT[ask] for ask in dict.fromkeys(q.ask for q in questions)).format(
+    about = "\n\n".join(texts["about"][ask] for ask in dict.fromkeys(q.ask for q in questions))
+    about = about.format(
         categories="\n".join(f"- {name}" for name in dict.fromkeys(categories)),
         dimensions="\n".join(dimensions),
     )
-    ways = ", or ".join(_WAYS[form] for form in formats)
-    return _TEXT.format(ways=ways[0].upper() + ways[1:], about=about)
+    ways = ", or ".join(texts["ways"][form] for form in formats)
+    written: str = texts["text"].format(ways=ways[0].upper() + ways[1:], about=about)
+    return written
 
 
 def _named(items: Sequence[SheetItem], ask: str, settings: SheetSettings) -> list[SheetItem]:

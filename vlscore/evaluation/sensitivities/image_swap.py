@@ -3,6 +3,7 @@
 A metric that never looks at the image gives the same values and ranks.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,10 +23,10 @@ from vlscore.stats import (
     difference_of,
     grouped_auc,
     grouped_mean,
+    kendall_tau_b,
     paired_p_value,
     places_by_group,
     with_adjusted_p,
-    without_rounding,
 )
 
 if TYPE_CHECKING:
@@ -118,10 +119,8 @@ def _swap(
     within, means = {}, []
     for study, rows in places_by_group(studies).items():
         means.append((right[rows].mean(), wrong[rows].mean()))
-        own = (without_rounding(values[rows]) for values in (right, wrong))
-        x, y = (np.sign(values[:, None] - values) for values in own)
-        if (untied := float(np.abs(x).sum() * np.abs(y).sum())) > 0:
-            within[study] = float((x * y).sum()) / untied**0.5
+        if not math.isnan(tau := kendall_tau_b(right[rows], wrong[rows])):
+            within[study] = tau
     p_value = paired_p_value(*np.transpose(means))
     has_both = significant.any() and not significant.all()
 
