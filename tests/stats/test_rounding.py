@@ -50,7 +50,7 @@ _TESTS = [
     lambda x, y: correlation_interval(x, y, "spearman", resamples=10).estimate,
     lambda x, y: correlation_interval(x, y, "tau_c", resamples=10).estimate,
     lambda x, y: grouped_auc([*x, *y], [True] * 6 + [False] * 6, list("abcdefabcdef")).estimate,
-    lambda x, y: krippendorff_alpha(np.array([x, y], float), "ordinal"),
+    lambda x, y: float(krippendorff_alpha(np.array([x, y], float), "ordinal")[0]),
     lambda x, y: float(weighted_kappa(np.array([x, y], float))[0]),
 ]
 

@@ -47,6 +47,7 @@ from .intervals import bootstrap_interval as bootstrap_interval
 from .intervals import bootstrap_mean as bootstrap_mean
 from .intervals import bootstrap_median as bootstrap_median
 from .intervals import difference_of as difference_of
+from .intervals import mean_of_defined as mean_of_defined
 from .intervals import resampled_sums as resampled_sums
 from .intervals import without_rounding as without_rounding
 from .latex import escaped as escaped
@@ -57,8 +58,6 @@ from .misclassified import invented_of as invented_of
 from .misclassified import rank_shares as rank_shares
 from .misclassified import rates_of_two as rates_of_two
 from .misclassified import true_counts as true_counts
-from .rater_formulas import alpha_of as alpha_of
-from .rater_formulas import coincidences as coincidences
 from .rater_formulas import davidson as davidson
 from .rater_formulas import krippendorff_alpha as krippendorff_alpha
 from .rater_formulas import weighted_kappa as weighted_kappa

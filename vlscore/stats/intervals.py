@@ -89,6 +89,12 @@ def difference_of(x: Array, y: Array) -> Array:
     return np.copysign(sizes, difference) + 0.0
 
 
+def mean_of_defined(values: Array) -> Array:
+    """Return (n,) means of (k, n) values over k, those that are not nan; nan without any."""
+    counts = (~np.isnan(values)).sum(axis=0)
+    return np.where(counts > 0, np.nansum(values, axis=0) / np.maximum(counts, 1), np.nan)
+
+
 # Up to this many values, resampled means are drawn value by value.
 _DRAWN_SINGLY = 1000
 # Larger samples are drawn in bins: the extremes one by one, the rest in equal shares.

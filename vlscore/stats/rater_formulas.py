@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from vlscore.errors import InvalidSetting
-from vlscore.stats.intervals import Array, without_rounding
+from vlscore.stats.intervals import Array, mean_of_defined, without_rounding
 
 LEVELS = ("nominal", "ordinal", "interval")
 
@@ -18,58 +18,35 @@ _STEPS, _PRECISION = 100, 1e-10
 
 def krippendorff_alpha(
     values: Array, level: str = "nominal", weights: Array | None = None
-) -> float:
-    """Compute Krippendorff's alpha; nan where raters share no unit or all values are equal.
-
-    Krippendorff 2011, Computing Krippendorff's Alpha-Reliability.
+) -> Array:
+    """Compute Krippendorff's alpha (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability).
 
     Args:
         values: (k, n), k raters and n units; nan where a rater did not rate a unit.
-        level: of measurement: "nominal", "ordinal" or "interval".
-        weights: (n,) how often each unit counts; default: once.
+        level: of measurement, one of `LEVELS`.
+        weights: (B, n) how often each unit counts; default: once, and B is 1.
 
-    >>> round(krippendorff_alpha(np.array([[1, 2, 3, 3], [1, 2, 3, 2]])), 3)
-    0.667
+    Returns: (B,); nan where raters share no unit or all values are equal.
+
+    >>> krippendorff_alpha(np.array([[1, 2, 3, 3], [1, 2, 3, 2]])).round(3).tolist()
+    [0.667]
     """
-    levels, pairs = coincidences(values)
-    each = np.ones(values.shape[1]) if weights is None else weights
-    return alpha_of(np.tensordot(each, pairs, 1), levels, level)
-
-
-def coincidences(values: Array) -> tuple[Array, Array]:
-    """Return the v different values, and each unit's share (n, v, v) of the coincidence matrix.
-
-    Args: values: as of `krippendorff_alpha`.
-    """
-    values = _ratings(values)
-    levels = np.unique(values[~np.isnan(values)])
-    counts = (values[:, :, None] == levels).sum(0).astype(np.float64)
+    levels, rated, each = _checked(values, level, weights)
+    counts = rated.sum(0)
     raters = counts.sum(1)
+    # Each unit's share (n, v, v) of the coincidence matrix of v different values.
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(len(levels))
-    return levels, pairs / np.maximum(raters - 1, 1)[:, None, None]
-
-
-def alpha_of(matrix: Array, levels: Array, level: str) -> float:
-    """Compute Krippendorff's alpha of a coincidence matrix (v, v) of v different values.
-
-    Args: level: of measurement, one of `LEVELS`.
-    """
-    if level not in LEVELS:
-        raise InvalidSetting(f"the level must be one of {', '.join(LEVELS)}, not {level!r}")
-    totals = matrix.sum(1)
-    count = totals.sum()
-    if level == "nominal":
-        distance = 1 - np.eye(len(levels))
-    elif level == "interval":
-        distance = (levels[:, None] - levels) ** 2
-    else:
+    pairs = pairs / np.maximum(raters - 1, 1)[:, None, None]
+    matrices = np.tensordot(each, pairs, 1)
+    totals = matrices.sum(2)
+    if level == "ordinal":
         # Between c and k: all totals from c to k, those of c and k half.
-        middle = np.cumsum(totals) - totals / 2
-        distance = (middle[:, None] - middle) ** 2
-    expected = totals @ distance @ totals
-    if not expected > 0:
-        return float("nan")
-    return float(1 - (count - 1) * (matrix * distance).sum() / expected)
+        middle = np.cumsum(totals, axis=1) - totals / 2
+        distance = (middle[:, :, None] - middle[:, None, :]) ** 2
+    else:
+        distance = np.broadcast_to(_distance(levels, level), matrices.shape)
+    observed = (matrices * distance).sum((1, 2)) * (totals.sum(1) - 1)
+    return _agreement(observed, np.einsum("bi,bij,bj->b", totals, distance, totals))
 
 
 def weighted_kappa(values: Array, level: str = "nominal", weights: Array | None = None) -> Array:
@@ -88,33 +65,44 @@ def weighted_kappa(values: Array, level: str = "nominal", weights: Array | None 
     >>> weighted_kappa(np.array([[1, 2, 3, 3], [1, 2, 3, 2]])).round(3).tolist()
     [0.636]
     """
-    if level not in LEVELS:
-        raise InvalidSetting(f"the level must be one of {', '.join(LEVELS)}, not {level!r}")
-    each = np.ones((1, values.shape[1])) if weights is None else weights
-    values = _ratings(values)
-    levels = np.unique(values[~np.isnan(values)])
-    distance = (levels[:, None] - levels) ** 2
-    if level == "nominal":
-        distance = 1 - np.eye(len(levels))
-    held = (values[:, :, None] == levels).astype(np.float64)
+    levels, rated, each = _checked(values, level, weights)
+    distance = _distance(levels, level)
     found = []
-    for first, second in combinations(held, 2):
+    for first, second in combinations(rated, 2):
         tables = np.tensordot(each, first[:, :, None] * second[:, None, :], 1)
         rows, columns, count = tables.sum(2), tables.sum(1), tables.sum((1, 2))
         observed = (tables * distance).sum((1, 2)) * count
-        expected = np.einsum("bi,ij,bj->b", rows, distance, columns)
-        with np.errstate(invalid="ignore"):
-            found.append(np.where(expected > 0, 1 - observed / expected, np.nan))
+        found.append(_agreement(observed, np.einsum("bi,ij,bj->b", rows, distance, columns)))
     if not found:
         return np.full(len(each), np.nan)
-    defined = ~np.isnan(found)
-    counts = defined.sum(0)
-    return np.where(counts > 0, np.nansum(found, 0) / np.maximum(counts, 1), np.nan)
+    return mean_of_defined(np.stack(found))
 
 
-def _ratings(values: Array) -> Array:
-    """Return (k, n) ratings, those that are equal except for rounding made equal."""
-    return without_rounding(values.reshape(-1)).reshape(values.shape)
+def _checked(values: Array, level: str, weights: Array | None) -> tuple[Array, Array, Array]:
+    """Return the v different values, whether a rater gave each of them (k, n, v), and weights.
+
+    Values that are equal except for rounding are made equal.
+    """
+    if level not in LEVELS:
+        raise InvalidSetting(f"the level must be one of {', '.join(LEVELS)}, not {level!r}")
+    values = without_rounding(values.reshape(-1)).reshape(values.shape)
+    levels = np.unique(values[~np.isnan(values)])
+    rated = np.asarray(values[:, :, None] == levels, dtype=np.float64)
+    return levels, rated, np.ones((1, rated.shape[1])) if weights is None else weights
+
+
+def _distance(levels: Array, level: str) -> Array:
+    """Return (v, v) distances of values: 1 for other nominal values, else their square."""
+    if level == "nominal":
+        return 1 - np.eye(len(levels))
+    squares: Array = (levels[:, None] - levels) ** 2
+    return squares
+
+
+def _agreement(observed: Array, expected: Array) -> Array:
+    """Return 1 - observed / expected disagreement (B,); nan where none can be expected."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(expected > 0, 1 - observed / expected, np.nan)
 
 
 def davidson(wins: Array, ties: Array) -> tuple[Array, float]:

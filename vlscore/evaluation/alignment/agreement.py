@@ -16,17 +16,19 @@ from numpy.typing import NDArray
 
 from vlscore.core import OnPhase, frame, no_phase
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs, mean_of_raters
+from vlscore.evaluation.alignment.rated_pairs import RatedPairs, mean_of_raters
 from vlscore.evaluation.command_settings import AlignmentSettings
 from vlscore.stats import (
     CORRELATIONS,
     UNDEFINED,
+    Array,
     Interval,
     bootstrap_interval,
     bootstrap_p_value,
     drawn_weights,
     grouped_mean,
     largest_tau_b,
+    mean_of_defined,
     places_by_group,
     resampled_correlations,
     resampled_units,
@@ -192,8 +194,8 @@ def _ceiling(rating: str, pairs: RatedPairs, weights: Array) -> Record:
         others = [mean_of_raters(np.delete(rows, k, axis=0)) for k in range(len(rows))]
         alone = [_tau_b([x], [y], weights)[0, 0] for x, y in zip(rows, others, strict=True)]
         units = resampled_units(shared, pairs.studies)
-        between = bootstrap_interval(_mean(np.concatenate(couples)), units)
-        against = bootstrap_interval(_mean(np.stack(alone)), units)
+        between = bootstrap_interval(mean_of_defined(np.concatenate(couples)), units)
+        against = bootstrap_interval(mean_of_defined(np.stack(alone)), units)
     return {
         "rating": rating,
         "raters": len(rows),
@@ -202,12 +204,6 @@ def _ceiling(rating: str, pairs: RatedPairs, weights: Array) -> Record:
         "against_others": against,
         "ties": ties,
     }
-
-
-def _mean(drawn: Array) -> Array:
-    """Return (B,) means over k of (k, B) values; those that are not defined are left out."""
-    counts = (~np.isnan(drawn)).sum(axis=0)
-    return np.where(counts > 0, np.nansum(drawn, axis=0) / np.maximum(counts, 1), np.nan)
 
 
 def _rankings(

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from vlscore.core import frame
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
+from vlscore.evaluation.alignment.rated_pairs import RatedPairs
 from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings
 from vlscore.metrics import Composite, CompositeInput, digests_of
-from vlscore.stats import Interval, correlation_interval, without_rounding
+from vlscore.stats import Array, Interval, correlation_interval, without_rounding
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -18,11 +18,11 @@ from vlscore.evaluation.alignment.rated_pairs import (
     INSIGNIFICANT,
     SIGNIFICANT,
     TOTAL,
-    Array,
     RatedPairs,
     mean_of_raters,
 )
 from vlscore.stats import (
+    Array,
     Content,
     Presentation,
     Result,

@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlscore.core import file_digest
 from vlscore.data import Study
 from vlscore.errors import Failure, InvalidSetting
-from vlscore.stats import without_rounding
+from vlscore.stats import Array, mean_of_defined, without_rounding
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Array = NDArray[np.float64]
 Meaning = Literal["errors", "quality", "ranks"]
 # A category of errors, and whether they matter clinically; None if it is not known.
 CountKey = tuple[str, bool | None]
@@ -166,8 +164,5 @@ class RatedPairs:
 
 def mean_of_raters(values: Array) -> Array:
     """Return (n,) means of (k, n) ratings over k, without nan; means of equal sums are equal."""
-    rated = ~np.isnan(values)
-    counts = rated.sum(axis=0)
-    sums = np.where(rated, values, 0.0).sum(axis=0)
-    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return without_rounding(means, np.abs(np.where(rated, values, 0.0)).max(axis=0, initial=0.0))
+    scale = np.abs(np.nan_to_num(values)).max(axis=0, initial=0.0)
+    return without_rounding(mean_of_defined(values), scale)

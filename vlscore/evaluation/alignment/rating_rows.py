@@ -14,11 +14,11 @@ from vlscore.evaluation.alignment.rated_pairs import (
     INSIGNIFICANT,
     SIGNIFICANT,
     TOTAL,
-    Array,
     CountKey,
     Meaning,
     RatedPairs,
 )
+from vlscore.stats import Array
 
 Record = Mapping[str, Any]
 # Study and candidate.

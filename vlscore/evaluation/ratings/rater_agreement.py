@@ -10,11 +10,10 @@ import numpy as np
 
 from vlscore.stats import (
     Array,
-    alpha_of,
     bootstrap_interval,
-    coincidences,
     davidson,
     drawn_weights,
+    krippendorff_alpha,
     weighted_kappa,
 )
 
@@ -50,18 +49,13 @@ def rater_agreement(
         return None
     rows, names = rated[:, shared], [studies[k] for k in np.flatnonzero(shared).tolist()]
     weights = drawn_weights(len(names), names, resamples=resamples, seed=seed)
-    levels, pairs = coincidences(rows)
-    matrices = np.tensordot(weights, pairs, 1)
-    alpha = np.array([alpha_of(matrix, levels, level) for matrix in matrices])
-    kappa = weighted_kappa(rows, level, weights)
+    alpha, kappa = (f(rows, level, weights) for f in (krippendorff_alpha, weighted_kappa))
     count = len(set(names))
     return {
         "raters": len(rated),
         "units": int(shared.sum()),
-        **{
-            name: bootstrap_interval(drawn, count)
-            for name, drawn in (("alpha", alpha), ("kappa", kappa))
-        },
+        "alpha": bootstrap_interval(alpha, count),
+        "kappa": bootstrap_interval(kappa, count),
     }
 
 

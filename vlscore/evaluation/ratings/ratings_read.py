@@ -9,11 +9,12 @@ import numpy as np
 
 from vlscore.core import file_digest, frame
 from vlscore.errors import InvalidSetting
-from vlscore.evaluation.alignment.rated_pairs import Array, RatedPairs
+from vlscore.evaluation.alignment.rated_pairs import RatedPairs
 from vlscore.evaluation.ratings.questions import PREFERRED
 from vlscore.evaluation.ratings.rater_agreement import preferences_of, rater_agreement, strengths
 from vlscore.evaluation.ratings.sheet_reading import RANK, read_sheets
 from vlscore.stats import (
+    Array,
     Content,
     Presentation,
     Result,

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vlscore.core import frame
 from vlscore.errors import InvalidSetting
@@ -18,6 +17,7 @@ from vlscore.evaluation.sensitivities.kinds_noticed import WILCOXON, drawn_by
 from vlscore.evaluation.study_images import ImagesOf
 from vlscore.metrics import Scorer, find_metric
 from vlscore.stats import (
+    Array,
     Interval,
     correlation_interval,
     difference_of,
@@ -31,8 +31,6 @@ from vlscore.stats import (
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-Array = NDArray[np.float64]
 
 
 def image_swap(

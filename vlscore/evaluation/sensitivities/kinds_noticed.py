@@ -21,6 +21,7 @@ from vlscore.metrics import named_as_in_papers, paper_name
 from vlscore.perturb import KINDS
 from vlscore.stats import (
     COLOURS,
+    Array,
     Interval,
     Presentation,
     TextTable,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
     from vlscore.stats import Result
 
-Array = NDArray[np.float64]
 NORMAL_KIND = "standard-normal"
 WILCOXON = "Wilcoxon signed-rank"
 #: Table of the paper, significant kind and its control.
