@@ -200,7 +200,7 @@ def cut_off() -> Iterator[Case]:
         for missing in (8, 7, 5, 4, 1):
             yield content[:-missing], RAMP / 4080
         for missing in (14, 40, 200):
-            yield content[:-missing], f"cut off behind byte {len(content) - missing}"
+            yield content[:-missing], f"cut off after byte {len(content) - missing}"
 
 
 def two_syntaxes() -> Iterator[Case]:

@@ -41,7 +41,9 @@ def test_a_result_that_was_changed_is_refused(table, tmp_path):
     record = json.loads((result.folder / "run.json").read_text())
     record["results"]["result.json"] = file_digest(result.folder / "result.json")
     (result.folder / "run.json").write_text(json.dumps(record))
-    with pytest.raises(ChecksumMismatch, match=r"result\.json does not hold what this version"):
+    with pytest.raises(
+        ChecksumMismatch, match=r"result\.json does not have the form that this version"
+    ):
         _ = evaluate(table, tmp_path / "out", scorer).tables
 
 
@@ -53,7 +55,7 @@ def test_a_result_with_other_frames_is_refused(table, tmp_path):
     whole = json.loads(before)
     for frames in ({}, {"counts": "x"}, {"counts": [7]}, [7], "x"):
         path.write_text(json.dumps({**whole, "frames": frames}))
-        with pytest.raises(ChecksumMismatch, match=r"result\.json does not hold"):
+        with pytest.raises(ChecksumMismatch, match=r"result\.json does not have the form"):
             _ = Result(path.parent, result.record).tables
     path.write_bytes(before)
     assert findings(table, tmp_path / "out").unchanged

@@ -175,7 +175,7 @@ def test_the_judge_hears_the_image(tables, result, tmp_path):
     assert np.allclose(totals["rating_with_image"], values.loc[totals.index, metric])
     without = judge(tables[1][0], tmp_path / "w").rows("totals.csv").set_index("study_id")
     assert without["rating"].equals(totals["rating"])
-    with pytest.raises(InvalidSetting, match="was fitted to vectors of"):
+    with pytest.raises(InvalidSetting, match="was fitted to embeddings of"):
         judge(tables[1][0], tmp_path / "o", evidence=evidence, embedder=StudyEmbedder())
 
 
@@ -186,7 +186,7 @@ def test_evidence_is_used_again_by_the_same_encoder_alone(tables, result, tmp_pa
     )
     first, second = (each.rows("claims.csv") for each in (result, again))
     assert first.equals(second)
-    with pytest.raises(InvalidSetting, match="was fitted to vectors of"):
+    with pytest.raises(InvalidSetting, match="was fitted to embeddings of"):
         claims(studies, tmp_path / "b", StudyEmbedder(HashEncoder()), evidence=evidence)
     with pytest.raises(InvalidSetting, match="give a table to fit on"):
         claims(studies, tmp_path / "c", StudyEmbedder(HashEncoder()))

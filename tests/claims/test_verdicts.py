@@ -138,7 +138,7 @@ def test_no_patient_is_fitted_and_calibrated():
     assert len(fitting.groups) + len(calibrating.groups) == 100
     one = calibrating.one_each(0)
     assert sorted(one.groups) == sorted(set(calibrating.groups))
-    with pytest.raises(InvalidSetting, match="among the cases to fit"):
+    with pytest.raises(InvalidSetting, match="in the table to fit and"):
         fit_evidence(cases, calibrating)
     few = images(1, 8)
     with pytest.raises(InvalidSetting, match="no finding is absent in 5 of 8 images"):

@@ -83,7 +83,7 @@ def test_without_a_folder_nothing_is_computed(ran):
     folder = ran("evaluate", "a.jsonl", "-m", "rouge-l", "--out", "out")
     done = run_command("again", folder)
     assert done.exit_code == 0
-    assert "are as they were: evaluate a.jsonl -m rouge-l" in done.stdout
+    assert "are unchanged: evaluate a.jsonl -m rouge-l" in done.stdout
 
 
 def test_results_that_differ_are_named(ran):

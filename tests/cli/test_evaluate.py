@@ -185,7 +185,7 @@ def test_an_absent_or_empty_table_is_found_before_an_encoder_is_loaded(evaluate,
 def test_a_precision_that_is_slow_or_impossible_here_is_named(evaluate, tmp_path, monkeypatch):
     monkeypatch.setattr("vlscore.encoders.devices._processor_flags", lambda: frozenset({"sse2"}))
     done = evaluate("--precision", "bf16")
-    assert "note: this processor has no units for bf16" in done.stderr
+    assert "note: this processor does not support bf16" in done.stderr
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert "|prec:bf16|" in record["key"]["metrics"]["vlscore"]
     assert "fp16 is for GPUs" in refused(evaluate("--precision", "fp16", out="other"))

@@ -82,7 +82,7 @@ def test_the_path_of_a_file_is_no_report(command, tmp_path, monkeypatch, name, c
         metric = ("-m", "rouge-l") if command_name == "score" else ("--metric", "rouge-l")
         done = command(command_name, *options, *metric)
         assert done.exit_code == 2, done.output
-        assert "is a path; give the words of the report" in done.stderr
+        assert "is a path; write the text of the report" in done.stderr
 
 
 def test_a_report_may_hold_any_signs(command, tmp_path, monkeypatch):

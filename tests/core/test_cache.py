@@ -275,7 +275,7 @@ def test_what_others_may_write_is_not_believed(full, which):
     there = full if which == "folder" else full / "vlscore.sqlite"
     there.chmod(0o770)
     names = Cache(full, GIB).namespace(FACTS)
-    with pytest.warns(RuntimeWarning, match=r"others may write it.*continues without it"):
+    with pytest.warns(RuntimeWarning, match=r"others can write to it.*continues without it"):
         assert names.get(["text 0"]) == {}
 
 

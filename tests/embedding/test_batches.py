@@ -54,7 +54,7 @@ def test_where_memory_is_short_the_batch_is_halved_and_the_run_goes_on(shortage)
     encoder = Narrow(5, shortage)
     engine = EmbeddingEngine(encoder, batch_size=32)
     expected = HashEncoder().encode_reports(TEXTS)
-    with pytest.warns(RuntimeWarning, match=r"from here on 4 images.*--batch-size"):
+    with pytest.warns(RuntimeWarning, match=r"from now on 4 images.*--batch-size"):
         found = engine.embed_images(pictures(40))
     assert engine.batch_size == 4
     torch.testing.assert_close(found.vectors, HashEncoder().encode_images(pictures(40)))
@@ -72,7 +72,7 @@ def test_where_memory_is_short_the_batch_is_halved_and_the_run_goes_on(shortage)
 def test_where_there_is_no_memory_for_one_image_the_advice_is_another_device():
     with (
         pytest.warns(RuntimeWarning),
-        pytest.raises(InvalidSetting, match=r"no memory for hash.*--device cpu"),
+        pytest.raises(InvalidSetting, match=r"too little memory for hash.*--device cpu"),
     ):
         EmbeddingEngine(Narrow(0, MemoryError()), batch_size=4).embed_images(pictures(3))
 

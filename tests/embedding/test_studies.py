@@ -102,7 +102,7 @@ def test_the_signature_is_a_value_that_parses_back():
         ({"views": "frontal+lateral"}, InvalidSetting, "no tower for lateral"),
         ({"image_policy": "brightest"}, InvalidSetting, "percentile"),
         ({"image_policy": ImagePolicy.named("authors")}, InvalidSetting, "reader of its authors"),
-        ({"batch_size": 0}, InvalidSetting, "from 1 on, not 0"),
+        ({"batch_size": 0}, InvalidSetting, "at least 1, not 0"),
         ({"device": "gpu"}, InvalidSetting, "no device is called 'gpu'"),
         ({"device": "cuda:99"}, InvalidSetting, "there is no device"),
         ({"weights": "/no/such"}, InvalidSetting, "is an object that has both"),

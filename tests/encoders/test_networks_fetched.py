@@ -174,7 +174,7 @@ def test_without_a_network_it_fails_at_once(tmp_path):
     for name in ("chexbert", "ratescore"):
         failed = _vlscore(environment, "weights", "fetch", name)
         assert failed.returncode != 0
-        assert "could not be had from huggingface.co" in " ".join(failed.stderr.split())
+        assert "could not be downloaded from huggingface.co" in " ".join(failed.stderr.split())
         assert "Traceback" not in failed.stderr
 
 

@@ -80,7 +80,7 @@ def test_without_a_network_a_tag_fails_at_once(name: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", repeats)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr("vlscore.encoders.weight_files.cached_file", lambda *_, **__: None)
-    with pytest.raises(WeightsNotFound, match=r"could not be had from huggingface\.co/timm"):
+    with pytest.raises(WeightsNotFound, match=r"could not be downloaded from huggingface\.co/timm"):
         load_encoder(f"openclip:{name}")
 
 

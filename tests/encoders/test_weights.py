@@ -103,7 +103,7 @@ def test_fetch_says_what_is_left_and_downloads_nothing_unasked(monkeypatch, tmp_
     assert fetched.paths == (words,)
     assert "stanfordmedicine.box.com" in fetched.left_to_do
     assert asked == ["emilyalsentzer/Bio_ClinicalBERT"]
-    with pytest.raises(WeightsNotFound, match="could not be had from huggingface"):
+    with pytest.raises(WeightsNotFound, match="could not be downloaded from huggingface"):
         fetch("biovil")
     with pytest.raises(UnknownName, match="no encoder is called 'nonsense'"):
         fetch("nonsense")

@@ -61,4 +61,4 @@ def rows_by_family(families: Sequence[Hashable]) -> dict[Hashable, NDArray[np.in
 def check_rate(rate: float) -> None:
     """Raise InvalidSetting unless 0 < rate < 1."""
     if not 0 < rate < 1:
-        raise InvalidSetting(f"a false discovery rate lies between 0 and 1, not {rate!r}")
+        raise InvalidSetting(f"a false discovery rate must be between 0 and 1, not {rate!r}")

@@ -211,8 +211,8 @@ def read_evidence(path: str | Path, signature: str | None = None) -> ImageEviden
         raise _no_evidence(path, getattr(error, "strerror", None) or error) from None
     if signature not in (None, made.signature):
         raise InvalidSetting(
-            f"{path} was fitted to vectors of {made.signature}, and these are of {signature}: take "
-            "the same encoder, weights and views, or fit again (vlscore claims --fit)"
+            f"{path} was fitted to embeddings of {made.signature}, but these are of {signature}: "
+            "use the same encoder, weights and views, or fit again (vlscore claims --fit)"
         )
     return made
 
@@ -240,7 +240,7 @@ def _fault_of(evidence: ImageEvidence) -> str | None:
     if not names or len(set(names)) != len(names):
         return "it has no finding, or one twice"
     if unknown := [name for name in names if not is_finding(name)]:
-        return f"{unknown[0][:60]!r} is no finding that reports state"
+        return f"{unknown[0][:60]!r} is not the name of a finding"
     if lacking := [n for n in names if (w := whole_of(n)) is not None and w not in names]:
         return f"it has {lacking[0]!r}, and not the finding"
     m, d, k = len(truth), len(probes.mean), len(names)
@@ -309,8 +309,8 @@ def fit_evidence(
     """
     if both := set(fitting.groups) & set(calibrating.groups):
         raise InvalidSetting(
-            f"{len(both)} patients are among the cases to fit and those to calibrate, such as "
-            f"{min(both)}: the error rate needs patients that the probes have not seen"
+            f"{len(both)} patients are in the table to fit and in the table to calibrate, such as "
+            f"{min(both)}: the error rate holds only if different patients calibrate"
         )
     fitting, calibrating = (each.of_present_parts() for each in (fitting, calibrating))
     calibrating = calibrating.one_each(seed)
@@ -326,7 +326,8 @@ def fit_evidence(
     if not names:
         raise InvalidSetting(
             f"no finding is absent in {LEAST_CALIBRATED} of {len(calibrating.groups)} images to "
-            f"calibrate, and present in as many, or in {LEAST_FITTED} to fit: give a larger table"
+            f"calibrate and present in as many, or in {LEAST_FITTED} images to fit: use a larger "
+            "table"
         )
     labels = np.column_stack([fitting.labels.get(name, unknown) for name in names])
     ways = None

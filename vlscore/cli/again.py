@@ -53,7 +53,7 @@ def again(
         raise SystemExit(status)
     if out is None:
         echo(shown.getvalue(), end="")
-        echo(f"the command, its inputs and its results are as they were: {' '.join(arguments)}")
+        echo(f"the command, its inputs and its results are unchanged: {' '.join(arguments)}")
         echo("to compute everything again: --out FOLDER")
         return
     echo(f"note: vlscore {' '.join(arguments)}", err=True)
@@ -79,7 +79,7 @@ def _call(run: FinishedRun) -> tuple[list[str], Path]:
         )
     place = Path(record.get("directory") or ".")
     if not place.is_dir():
-        raise InvalidSetting(f"the command ran in {place}, and this folder is not there any more")
+        raise InvalidSetting(f"the command ran in {place}, and this folder no longer exists")
     return [each for each in arguments if each != "--overwrite"], place
 
 
@@ -120,7 +120,7 @@ def _compare(first: FinishedRun, second: FinishedRun) -> None:
     names = [*first.digests, *(name for name in second.digests if name not in first.digests)]
     differ = [name for name in names if first.digests.get(name) != second.digests.get(name)]
     if not differ:
-        echo(f"all {len(names)} results are those of {first.folder}, byte for byte")
+        echo(f"all {len(names)} results equal those of {first.folder}, byte for byte")
         return
     echo(f"results differ from those of {first.folder}: {', '.join(differ)}", err=True)
     raise SystemExit(_DIFFERS)

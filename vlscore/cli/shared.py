@@ -81,9 +81,9 @@ def _refuse_path(kind: Any, text: str | None) -> None:
     with contextlib.suppress(OSError, ValueError):
         if _IS_FILE.fullmatch(path) or (os.path.exists(path) and any(map(str.isalnum, path))):
             raise InvalidSetting(
-                f"{path} is a path; give the words of the report, those of a file by "
-                '"$(cat FILE)". To score tables: `vlscore evaluate`; to make one of a file of '
-                "references and a file of candidates: `vlscore pair`"
+                f"{path} is a path; write the text of the report, or "
+                '"$(cat FILE)" for the text of a file. `vlscore evaluate` scores tables; `vlscore '
+                "pair` joins a file of references and a file of candidates to a table"
             )
 
 

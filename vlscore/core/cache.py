@@ -329,7 +329,7 @@ def _most_bytes() -> int:
     except ValueError:
         gib = -1.0
     if not 0 < gib < float("inf"):
-        raise InvalidSetting(f"{SIZE} is a number of GiB above 0, not {text!r}")
+        raise InvalidSetting(f"{SIZE} must be a number of GiB above 0, not {text!r}")
     return int(gib * _GIB)
 
 
@@ -392,8 +392,8 @@ def _check_owner(path: Path) -> None:
         status = each.stat()
         if status.st_uid not in (os.geteuid(), 0) or status.st_mode & _OTHERS_MAY_WRITE:
             raise InvalidSetting(
-                f"{each} belongs to another user, or others may write it: set {PLACE} to a folder "
-                "that is yours alone"
+                f"{each} belongs to another user, or others can write to it: set {PLACE} to a "
+                "folder to which only you can write"
             )
 
 

@@ -205,9 +205,9 @@ def reading_result(path: Path) -> Iterator[None]:
         yield
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
         raise ChecksumMismatch(
-            f"{path} does not hold what this version of the command writes: an earlier version "
-            "wrote it, or it was changed. Run the command again with --overwrite, or choose "
-            "another output folder"
+            f"{path} does not have the form that this version of the command writes: an earlier "
+            "version wrote it, or it was changed. Run the command again with --overwrite, or "
+            "choose another output folder"
         ) from None
 
 

@@ -191,7 +191,7 @@ def images_below(folder: str | Path | None) -> ReportFolder | None:
     if folder is None:
         return None
     if not os.path.isdir(folder):
-        raise InvalidSetting(f"{folder}: no such folder, and images are looked for in it")
+        raise InvalidSetting(f"{folder}: no such folder; images are searched for in it")
     return read_report_folder(Path(folder), needs_texts=False)
 
 

@@ -95,7 +95,7 @@ class StudyTable(Table[Study]):
         needed |= {role: name for role, name in named.items() if name != getattr(ColumnNames, role)}
         check_columns(self.path, found, needed | {name: name for name in also})
         if "image" in roles and self.root != self.path.parent and not os.path.isdir(self.root):
-            raise InvalidSetting(f"{self.root}: no such folder, and images are looked for in it")
+            raise InvalidSetting(f"{self.root}: no such folder; images are searched for in it")
         present = {role for role in wants if getattr(names, role) in found}
         if parts and "reference" in wants:
             present.add("reference")

@@ -130,8 +130,8 @@ class Forward:
         count = len(batch)
         if count == 1:
             raise InvalidSetting(
-                f"{device} has no memory for {self._encoder.card.name} and a single image or "
-                "report; choose another device (--device cpu), or end what else takes its memory"
+                f"{device} has too little memory for {self._encoder.card.name} with a single image "
+                "or report; choose another device (--device cpu), or stop other programs on it"
             )
         if device.type == "cuda":
             torch.cuda.empty_cache()
@@ -139,9 +139,9 @@ class Forward:
         if half < self.images:
             self.images = half
             warnings.warn(
-                f"{device} has too little memory for a batch; from here on {half} images are "
-                "embedded at once, and half as many tokens as before. A batch size "
-                f"(--batch-size) of {half} asks for that from the beginning",
+                f"{device} has too little memory for a batch; from now on {half} images are "
+                "embedded at once, and half as many tokens as before. To start with this, use "
+                f"the batch size {half} (--batch-size {half})",
                 RuntimeWarning,
                 stacklevel=4,
             )

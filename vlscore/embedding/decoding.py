@@ -142,8 +142,8 @@ class ImageDecoder:
         except Exception as error:
             if self._is_closed:
                 raise InvalidSetting(
-                    f"{task.path}: the decoder was closed before its pixels were asked for; "
-                    "ask for them inside its with block"
+                    f"{task.path}: the decoder was closed before its pixels were read; read them "
+                    "inside its with block"
                 ) from None
             if not isinstance(error, CannotStart):
                 raise

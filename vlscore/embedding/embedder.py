@@ -121,7 +121,7 @@ class StudyEmbedder(EmbeddingEngine):
     ) -> None:
         check_precision(precision)
         if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
-            raise InvalidSetting(f"batch_size is a number from 1 on, not {batch_size!r}")
+            raise InvalidSetting(f"batch_size must be at least 1, not {batch_size!r}")
         policy = ImagePolicy.named(image_policy) if image_policy is not None else None
         kept = open_cache(cache)
         source = _source_of(encoder, device, weights, tokenizer, kept)

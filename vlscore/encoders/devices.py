@@ -59,11 +59,11 @@ def why_slow(precision: Precision, device: torch.device) -> str | None:
         if torch.cuda.is_bf16_supported(including_emulation=False):
             return None
         name = torch.cuda.get_device_name(device)
-        return f"{name} has no units for bf16, which will be slower than fp32; fp16 is not"
+        return f"{name} does not support bf16, which will be slower than fp32; fp16 will not"
     flags = _processor_flags() if device.type == "cpu" else frozenset()
     if not flags or flags & _BF16_FLAGS:
         return None
-    return "this processor has no units for bf16, which will be slower than fp32"
+    return "this processor does not support bf16, which will be slower than fp32"
 
 
 @cache

@@ -72,7 +72,7 @@ def asking_hub(hub_id: str, what: str) -> Iterator[None]:
     """
     from huggingface_hub import constants
 
-    said = f"{what} could not be had from huggingface.co/{hub_id}"
+    said = f"{what} could not be downloaded from huggingface.co/{hub_id}"
     if constants.HF_HUB_OFFLINE or not _is_reachable(constants.ENDPOINT):
         raise WeightsNotFound(f"{said}: {OFFLINE}")
     try:

@@ -302,7 +302,8 @@ def fetch(name: str) -> Fetched:
         vocabulary = download_vocabulary(entry.vocabulary)
         if vocabulary is None:
             raise WeightsNotFound(
-                f"its vocabulary could not be had from huggingface.co/{entry.vocabulary}: {OFFLINE}"
+                "its vocabulary could not be downloaded from "
+                f"huggingface.co/{entry.vocabulary}: {OFFLINE}"
             )
         paths.append(vocabulary)
     stated = {file.name for file in entry.files if file.md5 or file.sha256}

@@ -266,7 +266,7 @@ def test_parts_can_be_chosen_by_one_name_for_all_data_sets(tmp_path):
 def test_folders_that_are_not_there_are_refused_at_once(tmp_path):
     with pytest.raises(InvalidSetting, match="no such folder; give the folder of the data set"):
         read_dataset("iu-kaggle", tmp_path / "nowhere")
-    with pytest.raises(InvalidSetting, match="images are looked for in it"):
+    with pytest.raises(InvalidSetting, match="images are searched for in it"):
         read_dataset("iu-kaggle", tmp_path, images=tmp_path / "nowhere")
     with pytest.raises(InvalidSetting, match="no such folder or archive of reports"):
         read_dataset("mimic-cxr", tmp_path, reports=tmp_path / "nowhere")

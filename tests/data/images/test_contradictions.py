@@ -264,7 +264,7 @@ def test_a_file_that_is_cut_off_is_called_so(syntax: str, tmp_path: Path) -> Non
         message = str(caught.value)
         assert "holds no picture" not in message
         if size > len(whole) * 0.8:
-            assert f"cut off behind byte {size}" in message
+            assert f"cut off after byte {size}" in message
 
 
 @pytest.mark.parametrize("second", [ExplicitVRLittleEndian, RLELossless, JPEGBaseline8Bit])

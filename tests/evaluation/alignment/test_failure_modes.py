@@ -111,7 +111,7 @@ def test_a_rater_whose_row_is_broken_is_left_out_of_the_categories(tmp_path):
 
 
 def test_ratings_that_count_no_errors_are_refused():
-    with pytest.raises(InvalidSetting, match="error counts"):
+    with pytest.raises(InvalidSetting, match="counts of errors"):
         compare_errors(rated({"rating": [[1.0, 2.0]]}, meaning="quality"))
     with pytest.raises(InvalidSetting, match="between 0 and 1"):
         compare_errors(rated({"rating": [[1.0, 2.0]]}), rate=1.0)

@@ -182,6 +182,6 @@ def test_the_metric_prefers_what_the_image_shows(evidence):
 
 def test_evidence_of_another_encoder_is_refused(evidence):
     triples = EmbeddingTriples(*np.zeros((3, 1, 4)), "enc:y")
-    with pytest.raises(InvalidSetting, match="was fitted to vectors of"):
+    with pytest.raises(InvalidSetting, match="was fitted to embeddings of"):
         compute([f"judge-image(evidence={evidence})"], ["a"], ["b"], embeddings=triples)
     assert "needs evidence" in find_metric("judge-image").missing()

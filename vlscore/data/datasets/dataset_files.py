@@ -84,7 +84,7 @@ class DatasetFiles:
         self.folder = path.parent if path.is_file() else path
         self.images = Path(images) if images is not None else self.folder
         if not self.images.is_dir():
-            raise InvalidSetting(f"{self.images}: no such folder, and images are looked for in it")
+            raise InvalidSetting(f"{self.images}: no such folder; images are searched for in it")
         self.reports = Path(reports) if reports is not None else None
         if self.reports is not None and not self.reports.exists():
             raise InvalidSetting(f"{self.reports}: no such folder or archive of reports")

@@ -56,7 +56,7 @@ def read_header(stream: BinaryIO, policy: ImagePolicy, name: str, **how: Any) ->
 
 def _cut_off(name: str, size: int) -> UnreadableImage:
     return UnreadableImage(
-        f"{name}: the file is cut off behind byte {size}, in the middle of an element; fetch or "
+        f"{name}: the file is cut off after byte {size}, in the middle of an element; fetch or "
         "export it again"
     )
 

@@ -68,7 +68,7 @@ def grey_levels(dataset: Dataset, stored: NDArray[Any], window: str, name: str) 
         shown &= ~padding
     table, words, notes = _tones(dataset, levels, shown, index, window, name)
     if not np.isfinite(table[shown]).all():
-        raise UnreadableImage(f"{name}: the header's lookup table or window makes no picture")
+        raise UnreadableImage(f"{name}: the header's lookup table or window gives no usable image")
     is_inverted, contradiction = _polarity(dataset)
     if is_inverted:
         table = 1 - table
@@ -170,9 +170,9 @@ def _modality_values(
         spread = np.ptp(values[shown].astype(np.float64))
     if not np.isfinite(spread) or (spread == 0 and np.ptp(levels[shown]) > 0):
         raise UnreadableImage(
-            f"{name}: the header's rescale slope and intercept, or its modality lookup table, make "
-            "no picture: they turn all stored values into one value, or into values that are not "
-            "finite. Mend the header, or leave this file out"
+            f"{name}: the header's rescale slope and intercept, or its modality lookup table, give "
+            "no usable image: they turn all stored values into one value, or into values that are "
+            "not finite. Correct the header, or leave this file out"
         )
     return _Modality(values, low, high)
 

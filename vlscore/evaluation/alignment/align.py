@@ -202,15 +202,15 @@ def _check_inputs(scorer: Scorer, pairs: RatedPairs, has_images: bool) -> None:
     needs = scorer.needs
     if pairs.texts is None or (needs.references and pairs.references is None):
         raise InvalidSetting(
-            f"{', '.join(map(str, scorer.metrics))} look at reports, and {pairs.source} has none: "
+            f"{', '.join(map(str, scorer.metrics))} need reports, but {pairs.source} has none: "
             "name their columns (--rename reference=NAME,candidate=NAME), give each candidate's "
             "table (--reports NAME=TABLE), or values that were computed elsewhere (--values)"
         )
     if needs.images and not has_images:
         looking = [str(each) for each in scorer.metrics if Plan([each]).needs.images]
         raise InvalidSetting(
-            f"{', '.join(looking)}: images are looked at, and {pairs.source} names none: give a "
-            "table of the studies and their images (--studies), or the column of image paths "
+            f"{', '.join(looking)} need images, but {pairs.source} names none: give a table of the "
+            "studies and their images (--studies), or the column of image paths "
             "(--rename image=NAME)"
         )
 

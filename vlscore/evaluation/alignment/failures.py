@@ -123,9 +123,9 @@ def compare_errors(
     Raises: InvalidSetting for ratings that count no errors, or a rate that is no probability.
     """
     if pairs.meaning != "errors":
-        raise InvalidSetting(f"failure modes are of error counts, not of {pairs.meaning}")
+        raise InvalidSetting(f"failure modes need counts of errors, not {pairs.meaning}")
     if not 0 < rate < 1:
-        raise InvalidSetting(f"a false discovery rate lies between 0 and 1, not at {rate}")
+        raise InvalidSetting(f"a false discovery rate must be between 0 and 1, not {rate}")
     from pandas import Series
 
     oracles = list(dict.fromkeys(pairs.candidates))

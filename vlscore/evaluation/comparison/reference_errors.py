@@ -54,7 +54,7 @@ def errors_key(metrics: Iterable[Metric], settings: ComparisonSettings) -> dict[
     """
     if not (labelled := [metric for metric in metrics if metric.counted_labels()]):
         raise InvalidSetting(
-            "errors of references are taken into account in F1 of labels only; add findings-f1 "
+            "only the F1 of labels can be corrected for errors of the references; add findings-f1 "
             "or chexbert-f1 to the metrics"
         )
     given = settings.reference_errors or ""

@@ -59,7 +59,8 @@ def open_sources(
     own_columns, names = own_columns or {}, _names_of(systems)
     if unknown := [name for name in own_columns if name not in names]:
         raise InvalidSetting(
-            f"columns are named of a system {unknown[0]}, but the systems are {', '.join(names)}"
+            f"columns are renamed for the system {unknown[0]}, but the systems are "
+            f"{', '.join(names)}"
         )
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InvalidSetting(

@@ -41,8 +41,8 @@ def baseline_reports(
     )
     if systems.train is None and len(known) < 2:
         raise InvalidSetting(
-            "baselines take the references of other studies, and there are none; give a table of "
-            "reports (--train), or leave the baselines out"
+            "baselines learn from the references of other studies, and there are none; give a "
+            "table of reports (--train), or leave the baselines out"
         )
     training = own if systems.train is None else TrainingReports(systems.train)
     given = BaselineSettings(seed=settings.seed)

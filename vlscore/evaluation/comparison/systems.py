@@ -302,8 +302,8 @@ def _require_same(
     wrong = [name for name in unlike if name not in set(blank)]
     if blank and not ignores_blanks:
         differences.append(
-            f"the references of {_ids(blank)} differ in blanks alone; --ignore-blanks "
-            f"(ignores_blanks=True) takes those of {first.table.path} for all"
+            f"the references of {_ids(blank)} differ only in blanks; --ignore-blanks "
+            f"(ignore_blanks=True) uses those of {first.table.path} for all"
         )
     if wrong:
         pairs = enumerate(zip_longest(*texts[wrong[0]]), start=1)

@@ -156,8 +156,8 @@ def compare_sentences(
     if scorer.needs.images:
         named = ", ".join(str(metric) for metric in scorer.metrics if metric.uses_image)
         raise InvalidSetting(
-            f"{named or 'these metrics'} look at images, and sentences have none; name metrics of "
-            "texts. `vlscore sensitivity` shows the same reports to metrics of images"
+            f"{named or 'these metrics'} use images, and sentences have none; name text metrics. "
+            "`vlscore sensitivity` tests metrics that use the image"
         )
     pairs = _drawn_pairs(sentences, settings)
     used = list(dict.fromkeys(pairs["observation"]))
@@ -253,8 +253,9 @@ def _drawn_pairs(sentences: LabelledSentences, settings: ControlledSettings) -> 
             ]
     if not rows:
         raise InvalidSetting(
-            f"of {len(sentences)} sentences no two state {', '.join(sentences.labels)}, or no two "
-            "do not; name other observations (--observations), or give more reports"
+            f"of {len(sentences)} sentences, fewer than two state "
+            f"{', '.join(sentences.labels)}, or fewer than two do not; name other observations "
+            "(--observations), or give more reports"
         )
     columns = ["observation", "task", "of", "with", "reference", "candidate", "agrees"]
     return DataFrame(rows, columns=columns)

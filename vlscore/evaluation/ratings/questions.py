@@ -83,7 +83,7 @@ def questions_of(asks: Sequence[str], dimensions: Path | None = None) -> list[Qu
         raise InvalidSetting(f"name each of {', '.join(ASKS)} at most once, and at least one")
     if PREFERENCES in asks and len(asks) > 1:
         raise InvalidSetting(
-            "preferences compare two reports, and other questions are of one; make two folders"
+            "preferences are about two reports, and other questions about one; make two folders"
         )
     if dimensions is not None and DIMENSIONS not in asks:
         raise InvalidSetting("a file of dimensions needs the question dimensions (--ask)")

@@ -72,8 +72,8 @@ class OnRay:
             raise
         except ray.exceptions.RayError as error:
             raise VLScoreError(
-                f"the Ray cluster lost what it was to compute ({type(error).__name__}); the same "
-                "command takes from the cache what is there"
+                f"the Ray cluster lost its tasks ({type(error).__name__}); give the same command "
+                "again: finished values come from the cache"
             ) from None
         if scorer.embedder is not None:
             scorer.embedder.work.add(**work)
