@@ -4,7 +4,7 @@ from itertools import permutations, product
 
 import pytest
 
-from vlscore.findings import extract
+from vlscore.findings import Axis, Side, extract
 
 PARTS = (
     ("lungs", "clear", "opacity"),
@@ -126,3 +126,53 @@ def test_words_that_are_of_one_part_alone(text, wanted):
 def test_a_word_of_a_name_calls_nothing_normal():
     """ "Hyper expanded" lungs are not expanded as they should be."""
     assert polarities("Lungs are hyper expanded.") == {"hyperinflation": "positive"}
+
+
+@pytest.mark.parametrize(
+    ("form", "one", "other"),
+    [
+        ("No {f} on the {a}, small on the {b}.", "negative", "positive"),
+        ("No {a} {f}, but small {b}.", "negative", "positive"),
+        ("Small {a} and no {b} {f}.", "positive", "negative"),
+        ("Small {a} {f}, none on the {b}.", "positive", "negative"),
+        ("{a} {f} has resolved; {b} persists.", "negative", "positive"),
+        ("{a} {f} resolved, {b} unchanged.", "negative", "positive"),
+        ("{f} absent on the {a} but present on the {b}.", "negative", "positive"),
+        ("Minimal {f} {a}, {b} none.", "positive", "negative"),
+        ("Bilateral {f}, larger on the {a}.", "positive", "positive"),
+    ],
+)
+@pytest.mark.parametrize("name", ["pleural effusion", "pneumothorax", "consolidation"])
+@pytest.mark.parametrize("sides", [("left", "right"), ("right", "left")])
+def test_sides_of_which_different_things_are_said(form, one, other, name, sides):
+    said = {}
+    for sentence in extract(form.format(f=name, a=sides[0], b=sides[1])).sentences:
+        for finding in sentence.findings:
+            for attribute in finding.on(Axis.SIDE):
+                both = attribute.value == Side.BILATERAL
+                for side in sides if both else (attribute.value,):
+                    said.setdefault(side, set()).add(finding.polarity.value)
+    assert said == {sides[0]: {one}, sides[1]: {other}}
+
+
+@pytest.mark.parametrize(
+    ("text", "finding", "polarity"),
+    [
+        ("A small pneumothorax could easily be missed.", "pneumothorax", "uncertain"),
+        ("A nodule would be difficult to detect here.", "nodule", "uncertain"),
+        ("Rotation could mask an effusion.", "pleural_effusion", "uncertain"),
+        ("Effusion drained, with only a rim remaining.", "pleural_effusion", "positive"),
+        ("The heart is no longer as enlarged.", "cardiomegaly", "positive"),
+        ("Edema is not as severe as before.", "edema", "positive"),
+        ("The edema, but not the effusion, has improved.", "pleural_effusion", "positive"),
+        ("No edema, effusion on the left is chronic.", "pleural_effusion", "positive"),
+    ],
+)
+def test_words_that_neither_state_nor_deny(text, finding, polarity):
+    assert misread([(text, {finding: polarity})]) == {}
+
+
+def test_a_place_of_what_is_no_finding():
+    text = "Improved aeration of both bases, with smaller right effusion."
+    (finding,) = (f for sentence in extract(text).sentences for f in sentence.findings)
+    assert [each.value for each in finding.on(Axis.SIDE)] == ["right"]

@@ -89,7 +89,8 @@ class _Linker:
             for position in range(t.first, t.last)
         }
         # A lobe is a place: "new left lower lobe and lingular consolidation".
-        places = [(m.first, m.last) for m in modifiers if m.is_place]
+        self._places = [m for m in modifiers if m.is_place]
+        places = [(m.first, m.last) for m in self._places]
         self._subjects = [
             s
             for s in subjects
@@ -182,13 +183,31 @@ class _Linker:
             or any(s.layer == "topic" and s.first == modifier.last for s in self._subjects)
         ):
             return True
-        if modifier.is_place or modifier.last > start:
+        if modifier.is_place:
+            return self._is_of_topic(modifier, start)
+        if modifier.last > start:
             return False
         return any(
             any(self._is_joint(p) for p in range(max(subject.last, modifier.last), start))
             for subject in self._subjects
             if modifier.last <= subject.first
             or (modifier.is_change and subject.last == modifier.first)
+        )
+
+    def _is_of_topic(self, place: Modifier, start: int) -> bool:
+        """Return whether a place is of what no finding is: "aeration *of both bases*, with ...".
+
+        A finding without a place of its own is there, too.
+        """
+        joints = [p for p in range(place.last, start) if self._is_joint(p)]
+        if not joints or not any(joints[-1] < m.first < self._ends[0] for m in self._places):
+            return False
+        return any(
+            topic.layer == "topic"
+            and topic.last < place.first
+            and self._tokens[topic.last].form in self._lexicon.lists["of"]
+            and not any(self._is_joint(p) for p in range(topic.last + 1, place.first))
+            for topic in self._subjects
         )
 
     def _is_of_part(self, first: int) -> bool:

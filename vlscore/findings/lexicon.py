@@ -433,7 +433,7 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
         for table in (changes, context):
             for name, pattern in table.get("runs", {}).items():
                 runs[name] = written_out(pattern, runs)
-        of_context = _rules(context, lists, "context.toml", get_args(Effect), runs)
+        of_context = _rules(context, lists, "context.toml", (*get_args(Effect), "behind"), runs)
         return Lexicon(
             observations=observations,
             normal_of=normal_of,

@@ -56,6 +56,7 @@ def find_mentions(
         for m in found.get("mention", ())
     ]
     direct += _taken_up(tokens, found, direct, lexicon)
+    direct.sort(key=lambda m: (m.first, m.last, m.observation))
     subjects = found.get("subject", [])
     if not subjects:
         return direct, []
@@ -82,16 +83,21 @@ def _taken_up(
     direct: Sequence[Mention],
     lexicon: Lexicon,
 ) -> list[Mention]:
-    """Return mentions of a finding named before: "... has resolved, *the left one* persists"."""
+    """Return mentions of a finding named elsewhere: "... has resolved, *the left one* persists"."""
     if not direct:
         return []
     words = PatternMatcher(tokens, found, lexicon.lists).fitting(lexicon.rules["taken_up"])
     mentions = []
-    for first, last, _, _ in words:
-        named = [m.observation for m in direct if m.last <= first]
-        if named and named[-1] not in lexicon.midline:
-            rule = f"mention:{named[-1]}"
-            mentions.append(Mention(named[-1], first, last, first, last, rule))
+    for first, last, _, rule in words:
+        if rule.row.value == "behind":
+            named = [m.observation for m in direct if m.first >= last][:1]
+        else:
+            named = [m.observation for m in direct if m.last <= first][-1:]
+        mentions += [
+            Mention(name, first, last, first, last, f"mention:{name}")
+            for name in named
+            if name not in lexicon.midline
+        ]
     return mentions
 
 
