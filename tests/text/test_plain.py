@@ -150,3 +150,11 @@ def test_time_is_linear(piece):
     seconds(50)
     many, few = (min(seconds(times) + 1e-3 for _ in range(3)) for times in (8000, 800))
     assert many < 40 * few
+
+
+def test_cells_of_the_rich_text_format_keep_their_places():
+    text = r"{\rtf1\ansi Edema\cell none\cell\row Heart: normal\par}"
+    plain = plain_text(text)[0]
+    assert [plain.index(word) for word in ("Edema", "none", "Heart")] == [
+        text.index(word) for word in ("Edema", "none", "Heart")
+    ]
