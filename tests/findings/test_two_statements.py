@@ -4,7 +4,7 @@ from itertools import permutations, product
 
 import pytest
 
-from vlscore.findings import Axis, Side, extract
+from vlscore.findings import Axis, Side, changes_of, extract
 
 PARTS = (
     ("lungs", "clear", "opacity"),
@@ -176,3 +176,25 @@ def test_a_place_of_what_is_no_finding():
     text = "Improved aeration of both bases, with smaller right effusion."
     (finding,) = (f for sentence in extract(text).sentences for f in sentence.findings)
     assert [each.value for each in finding.on(Axis.SIDE)] == ["right"]
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("Nodule is larger while there is an effusion.", {"nodule": "worse"}),
+        ("Edema is larger and pneumothorax has cleared.", {"edema": "worse"}),
+        ("No change in edema while atelectasis persists.", {"edema": "unchanged"}),
+        ("Interval increase in nodule, small atelectasis.", {"atelectasis": None}),
+        ("No change in opacity and small effusion.", {"pleural_effusion": "unchanged"}),
+        ("Small nodule, and the effusion has cleared.", {"nodule": None}),
+        ("Nodule, effusion, and edema have increased.", {"nodule": "worse"}),
+        ("There is a nodule and the effusion has resolved.", {"nodule": None}),
+        ("Edema has improved but atelectasis previously seen has gone.", {"edema": "improved"}),
+    ],
+)
+def test_changes_of_one_finding_alone(text, changes):
+    said = {}
+    for each in changes_of(extract(text)):
+        said.setdefault(each.topic, set()).add(each.change.value)
+    for finding, change in changes.items():
+        assert said.get(finding, set()) == ({change} if change else set())

@@ -234,7 +234,10 @@ class StatedChanges:
             # "Effusion with atelectasis, unchanged", "effusion with atelectasis has decreased"
             is_of_both = behind[-1:] == [","] or not lists["verbs_of_clauses"].isdisjoint(said[:1])
             with_ = is_of_both and not lists["with"].isdisjoint(between)
-            joined = is_of_all or with_ or not lists["and"].isdisjoint(between)
+            # In "small effusion, and edema has cleared" the comma ends a clause.
+            ends = {",", *lists["and"]}.intersection(between)
+            ends_clause = len(ends) > 1 and not self._in_list(number) and not is_of_all
+            joined = is_of_all or with_ or not (lists["and"].isdisjoint(between) or ends_clause)
             in_list = in_list or is_of_all
             joints = self._joints | lists["with"]
             in_list = (joined or (in_list and "," in between)) and joints.issuperset(between)
@@ -246,6 +249,11 @@ class StatedChanges:
                 and lists["verbs_of_clauses"].intersection(self._clause_before(one))
             ):
                 yield Comparison(one.observation, TemporalChange(shared.value), shared.span, number)
+
+    def _in_list(self, number: int) -> bool:
+        """Return whether a comma stands between a finding and the one before it."""
+        pair = self._findings[max(0, number - 1) : number + 1]
+        return len(pair) == 2 and "," in self._unqualified(*pair)
 
     def _clause_before(self, finding: Finding) -> list[str]:
         """Return the words of a finding's clause that stand before it."""
@@ -274,7 +282,10 @@ class StatedChanges:
             joints = self._joints | self._conjunctions
             joints |= self._lists["of"] if is_of_all else frozenset()
             joined = not self._conjunctions.isdisjoint(between) and joints.issuperset(between)
-            if not joined or not (is_of_all or (change in ENLARGING and other.severity is None)):
+            # "Increase in the effusion, small pneumothorax"
+            is_listed = is_of_all and not self._lists["and"].isdisjoint(between)
+            is_graded = other.severity is not None and not is_listed
+            if not joined or is_graded or not (is_of_all or change in ENLARGING):
                 stated = None
                 continue
             yield Comparison(other.observation, change, stated.span, number)
