@@ -5,7 +5,15 @@ from typing import Annotated
 
 from vlscore.cli.output import OutputOptions, print_encoder_warning, show
 from vlscore.cli.progress import row_progress
-from vlscore.cli.shared import EncoderOptions, Out, Table, TableOptions, options, worker_count
+from vlscore.cli.shared import (
+    EncoderOptions,
+    Out,
+    Table,
+    TableOptions,
+    options,
+    rows_of,
+    worker_count,
+)
 from vlscore.evaluation import BaselineSettings
 
 
@@ -49,15 +57,10 @@ def baseline(
     has_images = bool(needs & {"images", "train images"})
     embedder = encoding.embedder() if has_images else None
     opened = table.opened(studies, "id", "image", "reference", "view")
-    others = (
-        table.opened(train, "id", "image", "reference", "view", limited=False)
-        if train is not None
-        else None
-    )
-    total = opened.count()
-    if "train images" in needs and others is not None and total is not None:
-        further = others.count()
-        total = None if further is None else total + further
+    others = None
+    if train is not None:
+        others = table.opened(train, "id", "image", "reference", "view", limited=False)
+    total = rows_of(opened, others if "train images" in needs else None)
     with row_progress(total, "writing", quiet=output.is_silent, embedder=embedder) as on_progress:
         result = write_baseline(
             name,

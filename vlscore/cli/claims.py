@@ -14,6 +14,7 @@ from vlscore.cli.shared import (
     Table,
     TableOptions,
     options,
+    rows_of,
     worker_count,
 )
 from vlscore.evaluation import EvidenceSettings
@@ -64,9 +65,7 @@ def claims(
     further = [
         None if path is None else table.opened(path, limited=False) for path in (fit, calibrate)
     ]
-    read = (opened, *(() if evidence else further))
-    counts = [each.count() for each in read if each is not None]
-    total = None if None in counts else sum(filter(None, counts))
+    total = rows_of(opened, *(() if evidence else further))
     embedder = encoding.embedder()
     with row_progress(total, "embedding", quiet=output.is_silent, embedder=embedder) as on_progress:
         result = judge_claims(

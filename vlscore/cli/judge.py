@@ -19,6 +19,7 @@ from vlscore.cli.shared import (
     Table,
     options,
     renamed,
+    rows_of,
     worker_count,
 )
 from vlscore.errors import InvalidSetting
@@ -135,9 +136,8 @@ def judge(
             raise InvalidSetting("--comparisons is an option of the judge by rules: leave it out")
         echo(f"reports go to {judged_by.model}", err=True)
     opened = open_studies(studies, needs=(), image_root=image_root, columns=columns, limit=limit)
-    total = opened.count()
-    if total is not None and evidence is not None:
-        total *= 2  # images are read first
+    # Where there is evidence, images are read first.
+    total = rows_of(opened, opened if evidence is not None else None)
     with row_progress(total, "judging", quiet=output.is_silent) as on_progress:
         result = compute_judgements(
             opened,

@@ -211,6 +211,12 @@ class TableOptions:
         )
 
 
+def rows_of(*tables: "StudyTable | None") -> int | None:
+    """Return the number of rows of all these tables; None where one is expensive to count."""
+    counts = [each.count() for each in tables if each is not None]
+    return None if None in counts else sum(filter(None, counts))
+
+
 @options(ENCODER)
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncoderOptions:

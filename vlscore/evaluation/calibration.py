@@ -144,15 +144,10 @@ def calibrate(
         signature=embedder.signature.plus(txt=policy.signature()).of("areas"),
         resamples=resamples,
         seed=seed,
-        failed=found.failed,
     )
-    notes = (
-        *limit_notes(table.key),
-        *measured.notes,
-        *embedder.notes,
-        *embedder.training_notes(table),
-    )
-    return replace(measured, notes=notes)
+    notes = (*limit_notes(table.key), *measured.notes, *embedder.notes)
+    notes = (*notes, *embedder.training_notes(table))
+    return replace(measured, failed=found.failed, notes=notes)
 
 
 def calibrate_vectors(
@@ -167,7 +162,6 @@ def calibrate_vectors(
     signature: Signature,
     resamples: int = 1000,
     seed: int = 0,
-    failed: Sequence[Failure] = (),
 ) -> Calibration:
     """Measure C as `calibrate` does, for studies that are embedded already.
 
@@ -211,7 +205,6 @@ def calibrate_vectors(
         table=table.path.name,
         sha256=table.sha256,
         signature=signature,
-        failed=failed,
         notes=table.notes,
     )
 

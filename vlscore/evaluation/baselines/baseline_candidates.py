@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,47 +105,33 @@ def baseline(
     }
 
     def compute(folder: Path) -> Content:
-        learnt, ids, before, notes = _training_reports(
-            trained, policy, embedder, workers, on_progress
-        )
-        notes += chosen.fit(learnt, embedder)
+        learnt, before, about = _training_reports(trained, policy, embedder, workers, on_progress)
+        about += chosen.fit(learnt, embedder)
 
-        def on_candidates(done: int, bad: int) -> None:
+        def on_rows(done: int, bad: int) -> None:
             on_progress(before + done, bad)
 
-        found, known, failures = _candidates(
-            chosen, table, policy, embedder, workers, on_candidates
+        found, failures, shared = _candidates(
+            chosen, learnt, table, policy, embedder, workers, on_rows
         )
         records = (json_line(_record(study, text, str(signature))) for study, text in found)
         (folder / CANDIDATES).write_text("".join(records), encoding="utf-8", newline="")
-        if shared := sum(study in ids for study in known):
-            notes.append(
-                f"{shared} studies have an id that the training table has as well: their own "
-                "report may be among the training reports"
-            )
         return Content(
             {"facts": frame([_facts([text for _, text in found])])},
             failures=failures,
             signatures={chosen.name: signature},
-            notes=notes,
+            notes=[*about, *shared],
             facts={"table": str(table.path.resolve())},
         )
 
-    def image_files() -> Iterator[Path]:
-        if IMAGES in needs:
-            yield from table.image_files()
-        if isinstance(trained, StudyTable):
-            yield from trained.image_files()
+    def images() -> Iterator[Path]:
+        read = (table if IMAGES in needs else None, trained)
+        return chain.from_iterable(t.image_files() for t in read if isinstance(t, StudyTable))
 
-    notes = table.notes if embedder is None else (*table.notes, *embedder.notes)
-    return Result.make(
-        out,
-        key,
-        compute,
-        images=None if embedder is None else image_files,
-        overwrite=overwrite,
-        notes=notes,
-    )
+    if embedder is None:
+        return Result.make(out, key, compute, overwrite=overwrite, notes=table.notes)
+    notes = (*table.notes, *embedder.notes)
+    return Result.make(out, key, compute, images=images, overwrite=overwrite, notes=notes)
 
 
 def _training_table(
@@ -176,13 +162,10 @@ def _signature(
     policy: TextPolicy,
     embedder: "StudyEmbedder | None",
 ) -> Signature:
-    signature = Signature(f"{BASELINE}{chosen.name}").plus(chosen.facts())
-    signature = signature.plus(
-        train=None if trained is None else trained.sha256[:12], txt=policy.signature()
-    )
-    if embedder is not None:
-        signature = signature.plus(embedder.signature)
-    return signature.plus(v=__version__)
+    digest = None if trained is None else trained.sha256[:12]
+    signature = Signature(f"{BASELINE}{chosen.name}").plus(chosen.facts(), train=digest)
+    signature = signature.plus(txt=policy.signature())
+    return signature.plus(None if embedder is None else embedder.signature).plus(v=__version__)
 
 
 def _rows(
@@ -209,10 +192,10 @@ def _training_reports(
     embedder: "StudyEmbedder | None",
     workers: int,
     on_progress: OnProgress,
-) -> tuple[TrainingReports, set[str], int, list[str]]:
-    """Read what a baseline learns from; return it, its ids, the number of rows, and notes."""
+) -> tuple[TrainingReports, int, list[str]]:
+    """Read what a baseline learns from; return it, the number of rows, and notes."""
     if table is None:
-        return TrainingReports([]), set(), 0, []
+        return TrainingReports([]), 0, []
     rows, images, failed = _rows(table, embedder, workers, on_progress)
     why = f"; row {failed[0].row}: {failed[0].reason}" if failed else ""
     texts, good, whole = [], [], []
@@ -232,18 +215,19 @@ def _training_reports(
     bad = count - len(texts)
     notes = [f"{table.path}: {bad} rows cannot be used"] if bad else []
     learnt = TrainingReports(texts, whole, None if images is None else images[good])
-    return learnt, {report.id for report in whole}, count, notes
+    return learnt, count, notes
 
 
 def _candidates(
     chosen: Baseline,
+    learnt: TrainingReports,
     table: StudyTable,
     policy: TextPolicy,
     embedder: "StudyEmbedder | None",
     workers: int,
     on_progress: OnProgress,
-) -> tuple[list[tuple[Study, str]], list[str], list[Failure]]:
-    """Return each study with its candidate, the ids of all studies asked for one, and failures.
+) -> tuple[list[tuple[Study, str]], list[Failure], list[str]]:
+    """Return each study with its candidate, failures, and a note on ids among those learnt from.
 
     Raises: InvalidTable where no study has a candidate.
     """
@@ -274,7 +258,11 @@ def _candidates(
     if not found:
         why = f"row {failures[0].row}: {failures[0].reason}" if failures else "it has no rows"
         raise InvalidTable(f"{table.path}: no row has a candidate; {why}")
-    return found, [case.id for case in cases.values()], failures
+    ids = {report.id for report in learnt.whole}
+    if not (shared := sum(case.id in ids for case in cases.values())):
+        return found, failures, []
+    note = "have an id that the training table has as well: their own report may be among the"
+    return found, failures, [f"{shared} studies {note} training reports"]
 
 
 def _record(study: Study, candidate: str, signature: str) -> dict[str, Any]:
