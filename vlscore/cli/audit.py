@@ -93,12 +93,7 @@ def make(
         echo(f"wrote {out / 'films.csv'}: let the generator report on its column image")
         echo(f"then: vlscore audit read {out} --reports NAME=REPORTS --out audited")
     listed = out / "failures.csv"
-    print_failures(
-        made.failures,
-        "studies are left out",
-        "study is left out",
-        listed if made.failures else None,
-    )
+    print_failures(made.failures, "studies are left out", "study is left out", listed)
     if made.failures and not output.keep_going:
         raise SystemExit(1)
 

@@ -17,7 +17,8 @@ ClaimLabels = Mapping[str, int | None]
 ABSENT, UNKNOWN = "absent", "unknown"
 
 # CheXpert's first files have another name for one label than its paper.
-_ALIASES = {"airspace opacity": "Lung Opacity"}
+_LABELS = {label.casefold(): label for label in CHEXPERT_LABELS}
+_LABELS["airspace opacity"] = "Lung Opacity"
 _ID_COLUMNS = ("id", "study_id", "study", "dicom_id", "Path")
 _VALUES = {1.0: 1, 0.0: 0, -1.0: -1}
 _UNCERTAIN = -1
@@ -102,11 +103,7 @@ def read_claim_labels(path: str | Path, *, blank: str = ABSENT) -> dict[str, Cla
 
 
 def _label_of(column: str) -> str | None:
-    plain = " ".join(column.replace("_", " ").replace("-", " ").split()).casefold()
-    for label in CHEXPERT_LABELS:
-        if label.casefold() == plain:
-            return label
-    return _ALIASES.get(plain)
+    return _LABELS.get(" ".join(column.replace("_", " ").replace("-", " ").split()).casefold())
 
 
 def _id_of(value: Any) -> str:

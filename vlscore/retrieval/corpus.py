@@ -30,6 +30,13 @@ def norm(x: Array) -> Array:
     return np.sqrt(dot(x, x))
 
 
+def directions_of(vectors: Array) -> Array:
+    """Compute the unit vectors of the rows; the origin stays."""
+    length = norm(vectors)
+    directions: Array = vectors / np.where(length > 0, length, 1)[..., None]
+    return directions
+
+
 def projected(i: Array, g: Array, r: Array, edge: Array, squared: Array) -> tuple[Array, Array]:
     """Compute foot and height of rows g over the line i (0) to r (1).
 

@@ -1,7 +1,7 @@
 """Search of an index as settings say it: what is searched, how, and what the hits depend on."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import astuple, fields
 from functools import cached_property
 from typing import Any
 
@@ -221,5 +221,4 @@ def _content_of(batch: EmbeddedTable, position: int, excluded: Sequence[int]) ->
 
 def _numbers(hits: Iterable[Hit]) -> Array:
     """Return the numbers of hits (m, 7) float64, nan for None."""
-    rows = [[getattr(hit, name) for name in NUMBERS] for hit in hits]
-    return np.array(rows, dtype=np.float64).reshape(len(rows), len(NUMBERS))
+    return np.array([astuple(hit) for hit in hits], dtype=np.float64).reshape(-1, len(NUMBERS))

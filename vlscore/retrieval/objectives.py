@@ -22,6 +22,7 @@ from vlscore.retrieval.corpus import (
     Array,
     Corpus,
     cosines,
+    directions_of,
     dot,
     norm,
     projected,
@@ -99,7 +100,7 @@ class Line(SearchObjective):
         if guard == "segment":
             # Where image and reference coincide every area is 0; the distance still ranks.
             self._base = np.where(self._length == 0, 1.0, self._base)
-        self.directions = edges / np.where(self._length == 0, 1, self._length)[:, None]
+        self.directions = directions_of(edges)
         self._along = dot(self._images, self.directions)
         self.origins = self._images - self._along[:, None] * self.directions
         self.weights = _stack(-2 * self.origins, self.directions)
@@ -162,8 +163,7 @@ class Cosine(SearchObjective):
 
     def __init__(self, vectors: Array, corpus: Corpus) -> None:
         self._vectors = _as_double(vectors)
-        length = norm(self._vectors)
-        self.directions = self._vectors / np.where(length == 0, 1, length)[:, None]
+        self.directions = directions_of(self._vectors)
         self.origins = np.zeros_like(self.directions)
         self.weights = _stack(self.directions)
         self._error = 4 * _gamma(corpus.dim)
@@ -191,8 +191,7 @@ class ImageCentredCosine(SearchObjective):
     def __init__(self, images: Array, references: Array, corpus: Corpus) -> None:
         self._images, edges = _as_double(images), _as_double(references) - _as_double(images)
         self._edges = edges
-        length = norm(edges)
-        self.directions = edges / np.where(length == 0, 1, length)[:, None]
+        self.directions = directions_of(edges)
         self._along = dot(self._images, self.directions)
         self.origins = self._images - self._along[:, None] * self.directions
         self.weights = _stack(-2 * self._images, self.directions)

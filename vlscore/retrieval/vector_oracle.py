@@ -23,7 +23,7 @@ from vlscore.metrics import (
     segment_distance,
 )
 from vlscore.retrieval.approximate import ApproximateIndex
-from vlscore.retrieval.corpus import Array, Corpus, dot, norm, projected
+from vlscore.retrieval.corpus import Array, Corpus, directions_of, dot, norm, projected
 from vlscore.retrieval.exact import Excluded, Hits, search
 from vlscore.retrieval.objectives import Cosine, ImageCentredCosine, Line, SearchObjective
 from vlscore.retrieval.ranks import nearer
@@ -268,7 +268,11 @@ for _target in (
     _metric(
         "image-gain-cosine",
         # The cosine with a weighted sum does not depend on the sum's length.
-        lambda i, r, o: Cosine(_unit(r) + o.image * _unit(i), o.corpus),
+        lambda i, r, o: Cosine(
+            directions_of(np.asarray(r, np.float64))
+            + o.image * directions_of(np.asarray(i, np.float64)),
+            o.corpus,
+        ),
         _scored_by(image_gain_cosine, is_weighted=True),
     ),
     Target(
@@ -333,13 +337,6 @@ def find_target(metric: Any) -> Target:
             f"no oracle searches by {found}; choose {', '.join(TARGETS)}, or a metric of texts"
         )
     return replace(TARGETS.find("cosine"), name=str(found), metric=found)
-
-
-def _unit(vectors: Array) -> Array:
-    vectors = np.asarray(vectors, np.float64)
-    length = norm(vectors)
-    directions: Array = vectors / np.where(length > 0, length, 1)[..., None]
-    return directions
 
 
 def _vector_of(vectors: Array | None, query: int) -> Array | None:

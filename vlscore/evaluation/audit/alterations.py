@@ -41,21 +41,12 @@ class Box(NamedTuple):
     @classmethod
     def of_shares(cls, shares: tuple[float, ...], shape: tuple[int, int]) -> "Box":
         """Return the rectangle of shares (left, top, right, bottom) of width and height."""
-        height, width = shape
-        left, top, right, bottom = shares
-        return cls(
-            round(left * width), round(top * height), round(right * width), round(bottom * height)
-        ).within(shape)
+        sizes = (*shape[::-1], *shape[::-1])
+        return cls(*(round(a * b) for a, b in zip(shares, sizes, strict=True))).within(shape)
 
     def within(self, shape: tuple[int, int]) -> "Box":
         """Return the part of the rectangle that lies in a film of this shape."""
-        height, width = shape
-        return Box(
-            min(max(self.left, 0), width),
-            min(max(self.top, 0), height),
-            min(max(self.right, 0), width),
-            min(max(self.bottom, 0), height),
-        )
+        return Box(*np.clip(self, 0, (*shape[::-1], *shape[::-1])).tolist())
 
     @property
     def area(self) -> int:
@@ -95,26 +86,22 @@ def hidden(film: Grey, box: Box) -> Grey:
     if not box.area:
         return covered
     rows, columns = film.shape
-    # Levels beside the rectangle; where it touches the film's edge, those of the opposite side.
-    sides = {
-        "left": film[top:bottom, left - 1] if left > 0 else None,
-        "right": film[top:bottom, right] if right < columns else None,
-        "top": film[top - 1, left:right] if top > 0 else None,
-        "bottom": film[bottom, left:right] if bottom < rows else None,
-    }
-    across = _between(sides["left"], sides["right"], width)
-    down = _between(sides["top"], sides["bottom"], height)
-    found = [each for each in (across, None if down is None else down.T) if each is not None]
+    # Levels beside the rectangle, on the sides where it does not touch the film's edge.
+    beside = [film[top:bottom, k] for k in (left - 1, right) if 0 <= k < columns]
+    above = [film[k, left:right] for k in (top - 1, bottom) if 0 <= k < rows]
+    found = [_between(beside, width)] if beside else []
+    found += [_between(above, height).T] if above else []
     surface = np.mean(found, axis=0) if found else np.zeros((height, width))
     covered[top:bottom, left:right] = np.rint(surface).astype(film.dtype)
     return covered
 
 
-def _between(first: Grey | None, last: Grey | None, steps: int) -> NDArray[np.float64] | None:
-    """Return (n, steps) levels that lead from one border of n smoothed levels to the other."""
-    borders = [_smoothed(each) for each in (first, last) if each is not None]
-    if not borders:
-        return None
+def _between(levels: Sequence[Grey], steps: int) -> NDArray[np.float64]:
+    """Return (n, steps) levels that lead from one border of n smoothed levels to the other.
+
+    Args: levels: of both borders; where there is one, it is the other, too.
+    """
+    borders = [_smoothed(each) for each in levels]
     share = (np.arange(steps) + 0.5) / steps
     return borders[0][:, None] * (1 - share) + borders[-1][:, None] * share
 
