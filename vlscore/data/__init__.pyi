@@ -27,6 +27,7 @@ from .images.projections import projection as projection
 from .images.projections import stored_view as stored_view
 from .images.radiograph import Provenance as Provenance
 from .images.radiograph import Radiograph as Radiograph
+from .images.radiograph import shrunk_url as shrunk_url
 from .images.radiograph import too_elongated as too_elongated
 from .images.read import as_radiograph as as_radiograph
 from .images.read import read_image as read_image

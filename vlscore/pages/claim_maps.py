@@ -65,7 +65,7 @@ def claims_with_maps(
         scaled = np.clip((places - low) / ((high - low) or 1.0), 0, 1)
         shown = [round(float(value), 2) for value in scaled]
         drawn.append({"text": name, "places": shown, "note": _NOTE.format(finding=name)})
-    return found, {"image": image_url(image.pixels), "sentences": drawn}
+    return found, {"image": image_url(image.to_uint8()), "sentences": drawn}
 
 
 def _drops(

@@ -1,7 +1,5 @@
 """Parts of a page as plain data: marked texts, lists of cases, images, charts, one run's view."""
 
-import base64
-import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, is_dataclass
 from itertools import pairwise
@@ -13,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import with_noun
-from vlscore.data import Study
+from vlscore.data import Study, shrunk_url
 from vlscore.errors import UnreadableImage
 from vlscore.stats import TextTable
 
@@ -356,20 +354,13 @@ def _images_of(images: Iterable[Any]) -> tuple[list[str], int]:
     found, failed = [], 0
     for image in images:
         try:
-            levels = isinstance(image, np.ndarray)
-            found.append(image_url(image / 255 if levels else read_image(image).pixels))
+            is_read = isinstance(image, np.ndarray)
+            found.append(image_url(image if is_read else read_image(image).to_uint8()))
         except UnreadableImage:
             failed += 1
     return found, failed
 
 
-def image_url(pixels: NDArray[np.float32]) -> str:
-    """Return an image, float (height, width) in [0, 1], as a data URL of a shrunk WebP file."""
-    from PIL import Image
-
-    levels = np.clip(np.rint(pixels * 255), 0, 255).astype(np.uint8)
-    picture = Image.fromarray(levels)
-    picture.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)
-    written = io.BytesIO()
-    picture.save(written, "WEBP", quality=_QUALITY, method=4)
-    return "data:image/webp;base64," + base64.b64encode(written.getvalue()).decode("ascii")
+def image_url(levels: NDArray[np.uint8]) -> str:
+    """Return the grey levels of an image (height, width) as a data URL of a shrunk WebP file."""
+    return shrunk_url(levels, SIDE, "webp", quality=_QUALITY, method=4)

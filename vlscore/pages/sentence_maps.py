@@ -154,8 +154,9 @@ def maps_to_dict(image: Tensor, maps: Sequence[SentenceMap]) -> Mapping[str, Any
     """Return what a page draws: the image as the encoder reads it, and the maps."""
     grey = image.float().mean(0).numpy()
     low, high = float(grey.min()), float(grey.max())
+    levels = np.rint((grey - low) / (high - low or 1.0) * 255).astype(np.uint8)
     return {
-        "image": image_url(((grey - low) / (high - low or 1.0)).astype(np.float32)),
+        "image": image_url(levels),
         "sentences": [each.to_dict() for each in maps],
     }
 

@@ -1,5 +1,7 @@
 """One radiograph in memory with its provenance, and radiographs from arrays."""
 
+import base64
+import io
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -91,6 +93,20 @@ class Radiograph:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.pixels, dtype=dtype, copy=True if copy is None else copy)
+
+
+def shrunk_url(levels: NDArray[np.uint8], longest: int, format: str, **options: Any) -> str:
+    """Return grey levels (height, width) as a data URL, its longer side `longest` at most.
+
+    Args: options: of Pillow's writer of the format, such as `quality`.
+    """
+    from PIL import Image
+
+    picture = Image.fromarray(levels)
+    picture.thumbnail((longest, longest), Image.Resampling.LANCZOS)
+    written = io.BytesIO()
+    picture.save(written, format, **options)
+    return f"data:image/{format};base64,{base64.b64encode(written.getvalue()).decode('ascii')}"
 
 
 # ITU-R 601 luma as Pillow's mode "L" rounds it: weights of 65536.

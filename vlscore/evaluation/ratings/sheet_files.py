@@ -5,10 +5,8 @@ reference and a report to be judged, or a reference and two reports to be compar
 names the study of an item, and the systems of its reports.
 """
 
-import base64
 import csv
 import hashlib
-import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vlscore.core import cells, from_plain, plain, read_frame, reading_result
-from vlscore.data import Study, read_image
+from vlscore.data import Study, read_image, shrunk_url
 from vlscore.errors import Failure, VLScoreError
 from vlscore.evaluation.ratings.questions import FIRST, PREFERENCES, SECOND, Question
 
@@ -136,7 +134,9 @@ def embedded_images(
         for number, path in enumerate(found.images, start=1):
             alt = f"image {number} of {len(found.images)}"
             try:
-                shown[study].append({"src": _shrunk(path), "alt": alt})
+                levels = read_image(path).to_uint8()
+                url = shrunk_url(levels, _LONGEST, "jpeg", quality=_QUALITY)
+                shown[study].append({"src": url, "alt": alt})
             except VLScoreError:
                 unread += 1
                 shown[study].append({"alt": f"The {alt} cannot be read."})
@@ -144,17 +144,6 @@ def embedded_images(
     if unread:
         notes.append(f"{unread} images cannot be read; the page says so in their place")
     return shown, notes
-
-
-def _shrunk(path: Any) -> str:
-    """Return an image as a data address. Raises: UnreadableImage."""
-    from PIL import Image
-
-    picture = Image.fromarray(read_image(path).to_uint8())
-    picture.thumbnail((_LONGEST, _LONGEST), Image.Resampling.LANCZOS)
-    written = io.BytesIO()
-    picture.save(written, "JPEG", quality=_QUALITY)
-    return "data:image/jpeg;base64," + base64.b64encode(written.getvalue()).decode("ascii")
 
 
 def write_page(

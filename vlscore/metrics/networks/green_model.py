@@ -15,10 +15,10 @@ whose errors cannot be read gets 1. Here such an answer has no score, but an err
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -35,9 +35,6 @@ from vlscore.metrics.networks.model_files import (
     load_tokenizer,
     read_template,
 )
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 SIGNIFICANT, INSIGNIFICANT = "Clinically Significant Errors", "Clinically Insignificant Errors"
 MATCHED = "Matched Findings"
@@ -194,10 +191,22 @@ class GreenJudge:
         rows = sorted((k for k, n in enumerate(lengths) if n < LONGEST), key=lambda k: lengths[k])
         for start in range(0, len(rows), _AT_ONCE):
             part = rows[start : start + _AT_ONCE]
-            answers = halving(self._generate, [texts[row] for row in part], self._device)
+            answers = self._halving([texts[row] for row in part])
             for row, answer in zip(part, answers, strict=True):
                 found[row] = explanation_removed(answer)
         return found
+
+    def _halving(self, texts: Sequence[str]) -> list[str]:
+        """Return what the model writes behind each text; halve the batch if memory is short."""
+        try:
+            return self._generate(texts)
+        except (MemoryError, RuntimeError) as error:
+            if len(texts) == 1 or not is_short_of_memory(error):
+                raise
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+        middle = len(texts) // 2
+        return self._halving(texts[:middle]) + self._halving(texts[middle:])
 
     def _generate(self, texts: Sequence[str]) -> list[str]:
         batch = self._tokenizer(list(texts), return_tensors="pt", padding=True).to(self._device)
@@ -223,25 +232,6 @@ class GreenJudge:
 def precision_on(device: str) -> str:
     """Return the precision in which a kind of device, such as "cpu" or "cuda", runs the model."""
     return "fp16" if device == "cuda" else "fp32"
-
-
-def halving(
-    generate: Callable[[Sequence[Item]], Iterable[Result]],
-    batch: Sequence[Item],
-    device: torch.device,
-) -> Iterator[Result]:
-    """Yield what `generate` returns for each item of a batch; halve it if memory is short."""
-    try:
-        yield from generate(batch)
-        return
-    except (MemoryError, RuntimeError) as error:
-        if len(batch) == 1 or not is_short_of_memory(error):
-            raise
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-    middle = len(batch) // 2
-    yield from halving(generate, batch[:middle], device)
-    yield from halving(generate, batch[middle:], device)
 
 
 def known_answers(
