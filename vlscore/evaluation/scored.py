@@ -139,8 +139,10 @@ class Scored:
             sums={name: each[list(places)] for name, each in self.sums.items()},
         )
 
-    def filled(self, read: "Scored") -> "Scored":
-        """Return the rows with the numbers of values that were computed elsewhere."""
+    def filled(self, read: "Scored | None") -> "Scored":
+        """Return the rows with the numbers of values that were computed elsewhere, if there are."""
+        if read is None:
+            return self
         return replace(
             self,
             rows=self.rows.assign(**{name: read.rows[name].to_numpy() for name in read.rows}),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vlscore.core import OnPhase, OnProgress, no_phase
 from vlscore.data import Study, StudyTable, columns_of
@@ -80,12 +80,7 @@ def align(
         raise InvalidSetting("name metrics to compute (--metrics), or a table of values (--values)")
     if figure is not None:
         check_drawable(figure)
-    shown, notes = None, list[str]()
-    if studies is not None:
-        shown, notes = images_by_study(studies, set(pairs.studies), "rated pair")
-    elif pairs.images is not None:
-        images = zip(pairs.studies, pairs.images, strict=True)
-        shown = images_of({study: found for study, found in images if found is not None})
+    shown, notes = _images(pairs, studies)
     named: list[tuple[Metric, str]] = []
     if scorer is not None:
         scorer = scorer.prepared(table=studies)
@@ -104,12 +99,11 @@ def align(
     }
 
     def compute(folder: Path) -> Content:
-        scored, about = Scored(pairs.ids, {}), [*pairs.notes, *notes]
+        scored = Scored(pairs.ids, {})
         if scorer is not None:
             scored = _scored(scorer, pairs, named, shown, on_phase("pairs", len(pairs)))
-        if read is not None:
-            scored = scored.filled(read)
-        about += scored.notes
+        scored = scored.filled(read)
+        about = [*pairs.notes, *notes, *scored.notes]
         frames = compare_with_raters(
             scored.values,
             pairs,
@@ -127,25 +121,33 @@ def align(
             [*pairs.bad, *pairs.failures(scored.failures)],
             scored.signatures,
             about,
-            {
-                "files": [str(file.resolve()) for file in pairs.files],
-                "values": settings.values and str(Path(settings.values).resolve()),
-                "pairs": len(pairs),
-                "studies": len(set(pairs.studies)),
-                "raters": list(pairs.raters),
-                "meaning": pairs.meaning,
-                "ratings": list(pairs.primary),
-            },
+            _facts(pairs, settings),
         )
 
-    return Result.make(
-        out,
-        key,
-        compute,
-        images=None if studies is None else studies.image_files,
-        figure=figure,
-        overwrite=overwrite,
-    )
+    images = None if studies is None else studies.image_files
+    return Result.make(out, key, compute, images=images, figure=figure, overwrite=overwrite)
+
+
+def _facts(pairs: RatedPairs, settings: AlignmentSettings) -> dict[str, Any]:
+    return {
+        "files": [str(file.resolve()) for file in pairs.files],
+        "values": settings.values and str(Path(settings.values).resolve()),
+        "pairs": len(pairs),
+        "studies": len(set(pairs.studies)),
+        "raters": list(pairs.raters),
+        "meaning": pairs.meaning,
+        "ratings": list(pairs.primary),
+    }
+
+
+def _images(pairs: RatedPairs, studies: StudyTable | None) -> tuple[ImagesOf | None, list[str]]:
+    """Return the images of the pairs' studies, None where there are none, and notes."""
+    if studies is not None:
+        return images_by_study(studies, set(pairs.studies), "rated pair")
+    if pairs.images is None:
+        return None, []
+    images = zip(pairs.studies, pairs.images, strict=True)
+    return images_of({study: found for study, found in images if found is not None}), []
 
 
 def _scored(

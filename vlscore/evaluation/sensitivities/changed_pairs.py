@@ -242,10 +242,9 @@ def score_pairs(
     whole, count = Scored.of(table, {}).at([row_of[key] for key in keys]), len(pairs)
     names = [str(metric) for metric in table.metrics]
     flags = [flag for flag in (TRUNCATED,) if flag in whole.rows]
-    parts = [whole.at(range(k * count, (k + 1) * count)) for k in range(len(which))]
     columns = {
-        f"{name}.{column}": part.rows[name].to_numpy()
-        for column, part in zip(which, parts, strict=True)
+        f"{name}.{column}": whole.rows[name].to_numpy()[k * count : (k + 1) * count]
+        for k, column in enumerate(which)
         for name in (*names, *flags)
     }
     failures: dict[tuple[int, str], str] = {}

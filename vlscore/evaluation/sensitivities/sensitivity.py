@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vlscore.core import LIMIT, OnPhase, no_phase
 from vlscore.data import Study, StudyTable
@@ -71,23 +71,11 @@ def sensitivity(
         raises nothing: it is in failures.csv.
     """
     settings = settings or SensitivitySettings()
-    drawn, without_figure = _format_of_figures(figure)
-    if format not in ("csv", "parquet"):
-        raise InvalidSetting(f"format is csv or parquet, not {format!r}")
-    if scorer is None:
-        scorer = Scorer(metrics=usable_metrics()[0])
+    drawn, without_figure = _formats(figure, format)
+    scorer = scorer or Scorer(metrics=usable_metrics()[0])
     pairs = read_pairs(perturbations, limit)
     shown, files, notes = _images(scorer, settings, pairs, studies, image_root)
-    read = read_precomputed(
-        settings.values,
-        {"study_id": list(pairs["study_id"]), "kind": list(pairs["kind"])},
-        lower_is_better=settings.lower_is_better,
-        computed=[str(metric) for metric in scorer.metrics],
-        suffixes=ENDS,
-        ignored=("significant", "category"),
-        is_repeated=True,
-        row_name="study and kind of the perturbations",
-    )
+    read = _read_values(settings, pairs, scorer)
     notes += without_figure
     key = {
         "command": "sensitivity",
@@ -105,8 +93,7 @@ def sensitivity(
     def compute(folder: Path) -> Content:
         on_pairs, originals = on_phase("pairs", len(pairs)), pairs["original"]
         scored = score_pairs(pairs, scorer, shown, workers=workers, on_progress=on_pairs)
-        if read is not None:
-            scored = scored.filled(read)
+        scored = scored.filled(read)
         _check_some_common(scored, Path(perturbations))
         frames = compare_kinds(pairs, scored, settings, on_phase=on_phase)
         if settings.swap_images:
@@ -117,23 +104,19 @@ def sensitivity(
             [Failure(k + 1, pairs["study_id"][k], why) for k, why in scored.reasons.items()],
             scored.signatures,
             [*notes, *scorer.language_notes({"original reports": originals}), *scored.notes],
-            {
-                "perturbations": str(Path(perturbations).resolve()),
-                "studies": studies and str(studies.path.resolve()),
-                "in_sample": sorted(reading_by_own_rules(scorer)),
-                "truncated": _truncated(pairs, scored),
-                "pairs": len(pairs),
-            },
+            _facts(Path(perturbations), studies, scorer, pairs, scored),
         )
 
     return Result.make(out, key, compute, images=files, figure=drawn, overwrite=overwrite)
 
 
-def _format_of_figures(figure: str | None) -> tuple[str | None, list[str]]:
+def _formats(figure: str | None, format: str) -> tuple[str | None, list[str]]:
     """Return the format that is drawn, None where matplotlib is not installed; and a note.
 
     Raises: InvalidSetting for an unknown format; MissingDependency where figures were asked for.
     """
+    if format not in ("csv", "parquet"):
+        raise InvalidSetting(f"format is csv or parquet, not {format!r}")
     try:
         check_drawable(figure or "png")
     except MissingDependency as error:
@@ -143,11 +126,39 @@ def _format_of_figures(figure: str | None) -> tuple[str | None, list[str]]:
     return figure or "png", []
 
 
-def _truncated(pairs: "DataFrame", scored: Scored) -> int:
-    """Return how many distinct reports the encoder did not read to the end."""
+def _read_values(
+    settings: SensitivitySettings, pairs: "DataFrame", scorer: Scorer
+) -> Scored | None:
+    """Read values that were computed elsewhere, for the changes; None without a table."""
+    return read_precomputed(
+        settings.values,
+        {"study_id": list(pairs["study_id"]), "kind": list(pairs["kind"])},
+        lower_is_better=settings.lower_is_better,
+        computed=[str(metric) for metric in scorer.metrics],
+        suffixes=ENDS,
+        ignored=("significant", "category"),
+        is_repeated=True,
+        row_name="study and kind of the perturbations",
+    )
+
+
+def _facts(
+    place: Path,
+    studies: StudyTable | None,
+    scorer: Scorer,
+    pairs: "DataFrame",
+    scored: Scored,
+) -> dict[str, Any]:
+    # How many distinct reports the encoder did not read to the end.
     columns = {end[1:]: TRUNCATED + end for end in ENDS if TRUNCATED + end in scored.rows}
     cut = (pairs[name][scored.rows[flag].to_numpy()] for name, flag in columns.items())
-    return len({text for texts in cut for text in texts})
+    return {
+        "perturbations": str(place.resolve()),
+        "studies": studies and str(studies.path.resolve()),
+        "in_sample": sorted(reading_by_own_rules(scorer)),
+        "truncated": len({text for texts in cut for text in texts}),
+        "pairs": len(pairs),
+    }
 
 
 def _check_some_common(scored: Scored, place: Path) -> None:
