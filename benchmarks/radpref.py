@@ -39,6 +39,7 @@ from scipy.stats import spearmanr
 from vlscore.evaluation import (
     AlignmentSettings,
     RatedPairs,
+    Scored,
     align,
     compare_with_raters,
     read_ratings,
@@ -168,7 +169,8 @@ def main() -> None:
     orders = check_orders(read_cases(options.folder / "radjudge.json"), metrics)
     # Beside the metrics, so that their tests stay those of metrics.
     settings = AlignmentSettings(resamples=RESAMPLES)
-    alone = compare_with_raters({GENERATOR: generator_alone(pairs)}, pairs, settings)
+    values = pd.DataFrame({GENERATOR: generator_alone(pairs)})
+    alone = compare_with_raters(Scored(values, {}, {GENERATOR: True}), pairs, settings)
     with_generator = pd.concat([both["agreements"], alone["agreements"]])
     shown = {**found, BOTH: {"agreements": with_generator}}
     tables = [

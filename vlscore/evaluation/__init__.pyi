@@ -69,6 +69,7 @@ from .report_labels import findings as findings
 from .retrieval_table import retrieval as retrieval
 from .score_table import score_table as score_table
 from .scored import BASELINE as BASELINE
+from .scored import Scored as Scored
 from .scoring.engines import OnRay as OnRay
 from .scoring.evaluate import evaluate as evaluate
 from .scoring.evaluate import join_parts as join_parts

@@ -2,11 +2,13 @@
 
 import csv
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
+from pandas import DataFrame
 
-from vlscore.evaluation import AlignmentSettings, RatedPairs, align
+from vlscore.evaluation import AlignmentSettings, RatedPairs, Scored, align
 from vlscore.stats import Result
 
 KINDS = ("radgraph", "bertscore", "s_emb", "bleu")
@@ -77,6 +79,11 @@ def rated(ratings: dict[str, list], studies: list[str] | None = None, **options)
         ratings=arrays,
         **options,
     )
+
+
+def valued(values: dict[str, np.ndarray], lower: Collection[str] = ()) -> Scored:
+    """Values of metrics, of which some are better where they are smaller."""
+    return Scored(DataFrame(values), {}, {name: name not in lower for name in values})
 
 
 def aligned(pairs: RatedPairs, out: Path, scorer=None, **options) -> Result:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.evaluation.alignment.samples import rated
+from tests.evaluation.alignment.samples import rated, valued
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import AlignmentSettings, alignment_tables, compare_with_raters
 
@@ -18,7 +18,7 @@ OF_SCIPY = {
     "spearman": lambda x, y: stats.spearmanr(x, y).statistic,
     "pearson": lambda x, y: stats.pearsonr(x, y).statistic,
 }
-LOWER = {"poor": False}
+LOWER = {"poor"}
 
 
 def _set(n=40, raters=3, per_study=4, seed=0):
@@ -38,8 +38,8 @@ def _set(n=40, raters=3, per_study=4, seed=0):
 def rows_of(values, pairs, name="agreements", **options):
     """The records of one frame."""
     settings = AlignmentSettings(resamples=options.pop("resamples", 50))
-    options = {"higher_is_better": LOWER, **options}
-    return compare_with_raters(values, pairs, settings, **options)[name].to_dict("records")
+    frames = compare_with_raters(valued(values, LOWER), pairs, settings, **options)
+    return frames[name].to_dict("records")
 
 
 def test_correlations_equal_scipy_and_are_oriented_towards_agreement():
@@ -71,7 +71,7 @@ def test_a_missing_value_costs_that_metric_alone():
     pairs, good, poor = _set()
     holes = good.copy()
     holes[[0, 7]] = np.nan
-    frames = compare_with_raters({"holes": holes, "poor": poor}, pairs, FEW, higher_is_better=LOWER)
+    frames = compare_with_raters(valued({"holes": holes, "poor": poor}, LOWER), pairs, FEW)
     counts = frames["agreements"].groupby("metric")["n"].unique()
     assert (counts["holes"], counts["poor"]) == ([38], [40])
     kept = ~np.isnan(holes)
@@ -150,7 +150,7 @@ def test_ranking_counts_comparisons_by_hand():
 def test_ranks_are_compared_within_studies_only():
     ranks = rated({"rank": [[1, 2, 3, 1, 2, 3]]}, list("aaabbb"), meaning="ranks")
     perfect = np.array([0.9, 0.8, 0.7, 0.3, 0.2, 0.1])
-    frames = compare_with_raters({"m": perfect}, ranks, FEW)
+    frames = compare_with_raters(valued({"m": perfect}), ranks, FEW)
     assert frames["agreements"].empty
     assert frames["ceilings"].empty
     (row,) = frames["rankings"].to_dict("records")
@@ -160,7 +160,7 @@ def test_ranks_are_compared_within_studies_only():
 
 
 def test_what_says_nothing_is_nan_and_still_makes_tables():
-    frames = compare_with_raters({"m": np.ones(1)}, rated({"total errors": [[2]]}), FEW)
+    frames = compare_with_raters(valued({"m": np.ones(1)}), rated({"total errors": [[2]]}), FEW)
     (only,) = frames["agreements"].to_dict("records")
     assert only["n"] == 1
     assert np.isnan([only["tau_b"] or np.nan, only["pearson by pair.low"] or np.nan]).all()
@@ -177,7 +177,7 @@ def test_what_says_nothing_is_nan_and_still_makes_tables():
 
     values = {"c": np.ones(4), "o": np.array([1.0, 2.0, np.nan, 4.0]), "n": np.full(4, np.nan)}
     pairs = rated({"total errors": [[1, 2, 3, 4], [1, 1, 1, 1]]})
-    frames = compare_with_raters(values, pairs, FEW)
+    frames = compare_with_raters(valued(values), pairs, FEW)
     taus = frames["agreements"]["tau_b"].astype(float)
     assert taus[1] == -1
     assert np.isnan(taus[[0, 2]]).all()
@@ -190,9 +190,9 @@ def test_what_says_nothing_is_nan_and_still_makes_tables():
 def test_bad_input_is_refused():
     pairs, _, _ = _set()
     with pytest.raises(InvalidSetting, match="no metric"):
-        compare_with_raters({}, pairs)
-    with pytest.raises(InvalidSetting, match=r"shape \(3,\) for 40 pairs"):
-        compare_with_raters({"m": np.ones(3)}, pairs)
+        compare_with_raters(valued({}), pairs)
+    with pytest.raises(InvalidSetting, match="3 rows of values for 40 pairs"):
+        compare_with_raters(valued({"m": np.ones(3)}), pairs)
 
 
 @pytest.mark.parametrize("raters", [1, 3])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.evaluation.alignment.samples import aligned, rated, write_csv
+from tests.evaluation.alignment.samples import aligned, rated, valued, write_csv
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation import AlignmentSettings, fit_composite, read_ratings
 from vlscore.evaluation.alignment.composite_fit import simplex_weights
@@ -56,8 +56,8 @@ def _taus(fitted):
 
 def test_what_says_nothing_gets_no_weight_and_directions_are_kept():
     pairs, values = _set()
-    turned = {"bounding-sphere": False}
-    composite, fitted, _ = fit_composite(values, pairs, FIT, higher_is_better=turned)
+    turned = {"bounding-sphere"}
+    composite, fitted, _ = fit_composite(valued(values, turned), pairs, FIT)
     weights = {each.metric: each.weight for each in composite.inputs}
     assert weights["bleu-1"] > weights["bounding-sphere"] > 0.1
     assert weights["rouge-l"] < 0.1
@@ -77,7 +77,7 @@ def test_cross_validation_tells_noise_where_the_fitted_pairs_flatter():
         truth = rng.poisson(2, 60).astype(float)
         pairs = rated({"total errors": [truth]}, [f"s{k // 2}" for k in range(60)])
         values = {f"m{k}": rng.normal(size=60) for k in range(12)}
-        found.append(_taus(fit_composite(values, pairs, FIT)[1])[1:])
+        found.append(_taus(fit_composite(valued(values), pairs, FIT)[1])[1:])
     validated, in_sample = np.mean(found, axis=0)
     assert in_sample > 0.05
     assert validated < in_sample - 0.05
@@ -91,7 +91,7 @@ def test_a_fold_never_sees_the_study_it_is_tested_on():
     values = {
         f"m{k}": np.repeat(rng.normal(size=20), 4) + rng.normal(0, 1e-3, 80) for k in range(15)
     }
-    _, validated, in_sample = _taus(fit_composite(values, pairs, FIT)[1])
+    _, validated, in_sample = _taus(fit_composite(valued(values), pairs, FIT)[1])
     assert validated < in_sample
 
 
@@ -108,15 +108,17 @@ def test_a_fold_never_sees_the_study_it_is_tested_on():
 )
 def test_what_cannot_be_fitted_is_refused(change, message):
     pairs, values = _set()
+    given = {"values": values, "pairs": pairs, "settings": FIT, **change}
+    scored = valued(given["values"])
     with pytest.raises(InvalidSetting, match=message):
-        fit_composite(**{"values": values, "pairs": pairs, "settings": FIT, **change})
+        fit_composite(scored, given["pairs"], given["settings"])
 
 
 def test_pairs_without_a_value_and_constant_metrics_are_left_out():
     pairs, values = _set()
     values["bleu-1"][:6] = np.nan
     values["meteor"] = np.zeros(90)
-    composite, _, notes = fit_composite(values, pairs, FIT)
+    composite, _, notes = fit_composite(valued(values), pairs, FIT)
     assert (composite.pairs, composite.studies) == (84, 28)
     assert notes == ["meteor is left out: all its values are equal"]
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.evaluation.alignment.samples import KINDS, aligned, make_rexval, write_csv
+from tests.evaluation.alignment.samples import KINDS, aligned, make_rexval, valued, write_csv
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import (
     AlignmentSettings,
@@ -222,7 +222,7 @@ def test_errors_and_qualities_of_one_set_are_turned_each_its_own_way(tmp_path):
     """A value that rises with quality agrees with ratings and with error counts alike."""
     pairs = read_ratings(_full_radpref(tmp_path / "RadPref"))
     values = np.array([4.0, 1.0, 5.0, 2.0])
-    frames = compare_with_raters({"m": values}, pairs, AlignmentSettings(resamples=10))
+    frames = compare_with_raters(valued({"m": values}), pairs, AlignmentSettings(resamples=10))
     tau = frames["agreements"].set_index("rating")["tau_b"]
     assert tau["rating"] == pytest.approx(1.0)
     # Of the six pairs of means (.5, 1.5, 0, 1.5) one is tied and the others agree: 5 / sqrt(6 * 5).

@@ -18,6 +18,7 @@ from vlscore.core import OnPhase, frame, no_phase
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import RatedPairs, mean_of_raters
 from vlscore.evaluation.command_settings import AlignmentSettings
+from vlscore.evaluation.scored import Scored
 from vlscore.stats import (
     CORRELATIONS,
     UNDEFINED,
@@ -45,11 +46,10 @@ Record = dict[str, Any]
 
 
 def compare_with_raters(
-    values: Mapping[str, Array],
+    scored: Scored,
     pairs: RatedPairs,
     settings: AlignmentSettings | None = None,
     *,
-    higher_is_better: Mapping[str, bool] | None = None,
     on_phase: OnPhase = no_phase,
 ) -> "dict[str, DataFrame]":
     """Compare metrics with raters.
@@ -58,9 +58,8 @@ def compare_with_raters(
     a single pair or a single study. A single rater has no ceiling but that of ties.
 
     Args:
-        values: name of a metric -> (n,) values, nan where there is none.
+        scored: values of metrics for the n pairs, nan where there is none, and their directions.
         settings: of the bootstrap.
-        higher_is_better: name -> direction; default: larger is better.
         on_phase: called at the beginning of the resampling, which takes most of the time.
 
     Returns:
@@ -77,13 +76,13 @@ def compare_with_raters(
         Ranks of two studies cannot be compared: of these there are rankings alone.
     Raises: InvalidSetting for no metric, or values of another number of pairs.
     """
-    if not values:
+    if not scored.higher_is_better:
         raise InvalidSetting("no metric to compare with the raters: pass at least one")
-    for name, each in values.items():
-        if each.shape != (len(pairs),):
-            raise InvalidSetting(f"{name} has values of shape {each.shape} for {len(pairs)} pairs")
-    settings, better = settings or AlignmentSettings(), higher_is_better or {}
-    oriented = {n: each if better.get(n, True) else -each for n, each in values.items()}
+    if len(scored.rows) != len(pairs):
+        raise InvalidSetting(f"there are {len(scored.rows)} rows of values for {len(pairs)} pairs")
+    settings = settings or AlignmentSettings()
+    better = scored.higher_is_better
+    oriented = {name: each if better[name] else -each for name, each in scored.values.items()}
     found: dict[str, list[Record]] = {
         name: [] for name in ("agreements", "differences", "raters", "ceilings")
     }

@@ -104,13 +104,7 @@ def align(
             scored = _scored(scorer, pairs, named, shown, on_phase("pairs", len(pairs)))
         scored = scored.filled(read)
         about = [*pairs.notes, *notes, *scored.notes]
-        frames = compare_with_raters(
-            scored.values,
-            pairs,
-            settings,
-            higher_is_better=scored.higher_is_better,
-            on_phase=on_phase,
-        )
+        frames = compare_with_raters(scored, pairs, settings, on_phase=on_phase)
         frames["metrics"] = scored.counts()
         about += _reversed_notes(frames, pairs, read)
         if settings.fit is not None:
@@ -322,12 +316,9 @@ def _fit(
             f"{', '.join(others)} can be no part of a composite: it is made of metrics that "
             "vlscore computes, and not of composites"
         )
+    own = {name: each for name, each in scored.higher_is_better.items() if name in names}
     composite, frames["composite"], left_out = fit_composite(
-        {name: each for name, each in scored.values.items() if name in names},
-        pairs,
-        settings,
-        higher_is_better=scored.higher_is_better,
-        signatures=scored.signatures,
+        replace(scored, higher_is_better=own), pairs, settings
     )
     notes += left_out
     write_composite(folder / COMPOSITE, composite)

@@ -19,6 +19,7 @@ from vlscore.core import frame
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import RatedPairs
 from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings
+from vlscore.evaluation.scored import Scored
 from vlscore.metrics import Composite, CompositeInput, digests_of
 from vlscore.stats import Array, Interval, correlation_interval, without_rounding
 
@@ -34,12 +35,7 @@ _NOTHING = 1e-9
 
 
 def fit_composite(
-    values: Mapping[str, Array],
-    pairs: RatedPairs,
-    settings: AlignmentSettings,
-    *,
-    higher_is_better: Mapping[str, bool] | None = None,
-    signatures: Mapping[str, object] | None = None,
+    scored: Scored, pairs: RatedPairs, settings: AlignmentSettings
 ) -> "tuple[Composite, DataFrame, list[str]]":
     """Fit a composite to the raters' mean of one rating.
 
@@ -47,10 +43,8 @@ def fit_composite(
     constant on the others.
 
     Args:
-        values: metric, as the registry finds it again -> (n,) values.
+        scored: values of metrics, which the registry finds again by these names.
         settings: `fit` names the rating, `seed` draws the folds, too.
-        higher_is_better: metric -> direction; default: larger is better.
-        signatures: metric -> what its values depend on.
 
     Returns: the composite; a row for each input, with its weight and its tau_b alone, and for the
         composite: cross-validated, for studies left out, and on the pairs that it was fitted to, an
@@ -59,7 +53,8 @@ def fit_composite(
         studies, or where no metric is left.
     """
     rating, seed = settings.fit or "", settings.seed
-    signs = {n: 1 if (higher_is_better or {}).get(n, True) else -1 for n in values}
+    values = scored.values
+    signs = {name: 1 if better else -1 for name, better in scored.higher_is_better.items()}
     y, there, studies = _rated(values, pairs, rating)
     varying = [name for name in values if np.ptp(without_rounding(values[name][there])) > 0]
     notes = [f"{n} is left out: all its values are equal" for n in values if n not in varying]
@@ -83,7 +78,7 @@ def fit_composite(
         inputs=tuple(
             # The mean is that before a change of sign.
             CompositeInput(
-                name, str((signatures or {}).get(name) or name), signs[name] * mean, sd, weight
+                name, str(scored.signatures.get(name, name)), signs[name] * mean, sd, weight
             )
             for name, mean, sd, weight in columns
         ),
