@@ -130,7 +130,7 @@ def drawn_weights(
     if groups is not None or not count:
         codes = _sorted_codes(count, groups or ())
     size = int(codes.max()) + 1
-    drawn = _drawn_parts(size, resamples, seed, 1)
+    drawn = _drawn_parts(size, resamples, seed, size)
     return np.concatenate([np.ones((1, count)), *(weights[:, codes] for weights in drawn)])
 
 

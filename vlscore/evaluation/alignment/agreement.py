@@ -117,10 +117,9 @@ def _of_means(
 ) -> tuple[list[Record], list[Record]]:
     names, xs = list(pairs.ratings), list(metrics.values())
     ys = [pairs.sign_of(name) * pairs.means[name] for name in names]
-    ways = [
-        (suffix, groups, resampled_correlations(xs, ys, drawn))
-        for suffix, groups, drawn in (("", pairs.studies, weights), (" by pair", None, by_pair))
-    ]
+    by_study = resampled_correlations(xs, ys, weights)
+    of_pairs = resampled_correlations(xs, ys, by_pair)
+    ways = (("", pairs.studies, by_study), (" by pair", None, of_pairs))
     found = []
     for j, rating in enumerate(names):
         for k, metric in enumerate(metrics):
@@ -134,10 +133,10 @@ def _of_means(
                 }
             found.append(row)
     differences = []
-    taus = ways[0][2][_MAIN]
     for rating in pairs.primary:
         j = names.index(rating)
-        differences += _differences(metrics, rating, ys[j], taus[:, j], pairs.studies, weights)
+        taus = by_study[_MAIN][:, j]
+        differences += _differences(metrics, rating, ys[j], taus, pairs.studies, weights)
     return found, differences
 
 
