@@ -263,7 +263,8 @@ class StudyEmbedder(EmbeddingEngine):
                 **libraries(),
             }
             names = self._namespaces["views", ""] = self.cache.namespace(facts)
-        view: str | None = names.many([digest], lambda _: [stored_view(image)])[0]
+        known = names.get([digest]) or names.put({digest: stored_view(image)})
+        view: str | None = known[digest]
         return view
 
 

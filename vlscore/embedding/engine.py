@@ -28,8 +28,8 @@ _REPORTS_AT_ONCE = 4096
 #: The method of an encoder that embeds images: what its vectors are of, as the cache names it.
 Tower = Literal["images", "lateral images", "images with prior"]
 
-# float32 (d + 1,): an embedding, and 1 if the tail of the text was cut.
-_ReportRow = NDArray[np.float32]
+# float32: the embedding (d,) of an image; (d + 1,) of a text, then 1 if its tail was cut.
+_Row = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,14 +153,13 @@ class EmbeddingEngine:
         """
         check_texts("texts", texts)
         distinct = list(dict.fromkeys(texts))
-        found: dict[str, _ReportRow] = {}
+        found: dict[str, _Row] = {}
         failed: dict[str, VLScoreError] = {}
         # Memory holds the tokens of one window. Windows are cut before any look-up, so that they
         # do not depend on the items that are known already.
         for start in range(0, len(distinct), _REPORTS_AT_ONCE):
             window = distinct[start : start + _REPORTS_AT_ONCE]
-            names = self._namespace("reports")
-            known: dict[str, _ReportRow] = names.get(window) if names is not None else {}
+            known = self._known(window, "reports")
             self.work.add(reports_from_cache=len(known))
             found |= known
             if missing := [text for text in window if text not in known]:
@@ -184,7 +183,7 @@ class EmbeddingEngine:
         digest = digest_of(image)
         if digest is not None and (known := self._known([digest], tower)):
             self.work.add(images_from_cache=1)
-            return PendingPixels(image, digest=digest, embedding=known[digest])
+            return PendingPixels(image, digest=digest, embedding=torch.from_numpy(known[digest]))
         decoder = decoder or self.decoder()
         if tower == "images with prior":
             both = [decoder.submit(each) for each in image]
@@ -219,7 +218,7 @@ class EmbeddingEngine:
         for digest, vector in self._known(digests, tower).items() if digests else ():
             positions = missing.pop(digest)
             self.work.add(images_from_cache=len(positions))
-            vectors[positions] = vector
+            vectors[positions] = torch.from_numpy(vector)
         nothing = torch.zeros(len(pending), dtype=torch.bool)
         if not missing:
             return EmbeddedRows(vectors, failures, nothing)
@@ -259,9 +258,9 @@ class EmbeddingEngine:
             return pixels.contiguous(memory_format=torch.channels_last)
         return pixels
 
-    def _computed(self, texts: list[str], failed: dict[str, VLScoreError]) -> dict[str, _ReportRow]:
+    def _computed(self, texts: list[str], failed: dict[str, VLScoreError]) -> dict[str, _Row]:
         """Return the rows of distinct texts, and store them in the cache."""
-        found: dict[str, _ReportRow] = {}
+        found: dict[str, _Row] = {}
         texts, tokens = self._tokenized(texts, failed)
         if tokens is not None:
             check_ready(self.encoder)
@@ -314,13 +313,12 @@ class EmbeddingEngine:
             self._namespaces[name] = None if facts is None else self.cache.namespace(facts)
         return self._namespaces[name]
 
-    def _known(self, digests: list[str], tower: Tower) -> dict[str, Tensor]:
-        """Return digest -> embedding (d,) of the images whose embedding is in the cache."""
-        names = self._namespace(tower)
-        found = names.get(digests) if names is not None else {}
-        return {digest: torch.from_numpy(vector) for digest, vector in found.items()}
+    def _known(self, contents: list[str], holds: str) -> dict[str, _Row]:
+        """Return the stored row of each text, or digest of an image, that is in the cache."""
+        names = self._namespace(holds)
+        return names.get(contents) if names is not None else {}
 
-    def _stored(self, holds: str, new: dict[str, _ReportRow]) -> dict[str, _ReportRow]:
+    def _stored(self, holds: str, new: dict[str, _Row]) -> dict[str, _Row]:
         """Store rows in the cache; return the stored ones, which may be another process's."""
         names = self._namespace(holds)
         if names is None:

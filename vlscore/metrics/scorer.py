@@ -297,8 +297,10 @@ class Scorer(Plan):
         """
         if on_error not in ("raise", "keep"):
             raise InvalidSetting(f'on_error must be "raise" or "keep", not {on_error!r}')
-        labels = row_labels(candidates=candidate, references=reference, images=image)
         items, is_batch = items_of(image, candidate, reference, self.needs)
+        labels = None
+        if is_batch:
+            labels = row_labels(candidates=candidate, references=reference, images=image)
         table = replace(self.score_items(items), labels=labels)
         guessed = [k for k, item in enumerate(items) if item.shown and item.shown.guessed]
         if guessed:
