@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from vlscore.evaluation.methods_text import REFERENCES, MethodsText
 from vlscore.evaluation.scored import BASELINE, ID, Scored
 from vlscore.metrics import Scorer
 from vlscore.stats import Content, Result, benjamini_hochberg
+
+if TYPE_CHECKING:
+    import pandas
 
 PAPER, METHODS = "table", "methods.md"
 
@@ -120,7 +123,6 @@ def _results_of(
     numbers = numbers_of(values, len(names))
     drawn = {n: getattr(settings, n) for n in ("resamples", "permutations", "seed", "against")}
     found, tests = numbers_and_tests(names, numbers, patients=systems.patients, **drawn)
-    by_group, tests_by_group = _by_group(names, numbers, systems, drawn)
     candidates = {
         name: [systems.section(text, "candidate") for text in own]
         for name, own in systems.candidates.items()
@@ -138,12 +140,9 @@ def _results_of(
         *notes,
     ]
     frames = {"systems": frame(found), "texts": frame(facts), "language": frame(language)}
-    further = {
-        "differences": tests,
-        "subgroups": by_group,
-        "subgroup_differences": tests_by_group,
-    }
-    frames |= {name: frame(records) for name, records in further.items() if records}
+    if tests:
+        frames["differences"] = frame(tests)
+    frames |= _by_group(names, numbers, systems, drawn)
     if settings.reference_errors is not None:
         from vlscore.evaluation.comparison.reference_errors import corrected_rankings
 
@@ -165,11 +164,11 @@ def _results_of(
 
 def _by_group(
     names: Sequence[str], numbers: Sequence[Number], systems: Systems, drawn: Mapping[str, Any]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return the primary numbers and their tests in each group of studies.
+) -> "dict[str, pandas.DataFrame]":
+    """Return frames of the primary numbers and of their tests in each group of studies.
 
-    p values are adjusted over all tests of a column. The column "number" of a record has the value
-    of the number, "value" that of the group.
+    p values are adjusted over all tests of a column. The column "number" has the value of the
+    number, "value" that of the group.
 
     Args: drawn: options of `numbers_and_tests`.
     """
@@ -177,7 +176,6 @@ def _by_group(
     found: list[dict[str, Any]] = []
     tests: list[dict[str, Any]] = []
     for column, groups in systems.groups.items():
-        of_column: list[dict[str, Any]] = []
         for value in sorted(set(groups)):
             rows = [k for k, group in enumerate(groups) if group == value]
             mine = [replace(each, statistics=each.statistics[:, rows]) for each in primary]
@@ -188,13 +186,13 @@ def _by_group(
                 group | {("number" if name == "value" else name): v for name, v in each.items()}
                 for each in own
             ]
-            of_column += [{**group, **each} for each in own_tests]
-        adjusted = benjamini_hochberg([test["p"] for test in of_column])
-        for test, p in zip(of_column, adjusted, strict=True):
-            test["adjusted_p"] = float(p)
-            del test["adjusted_p_all"]
-        tests += of_column
-    return found, tests
+            tests += [group | each for each in own_tests]
+    frames = {"subgroups": frame(found)} if found else {}
+    if tests:
+        tested = frame(tests).drop(columns="adjusted_p_all")
+        p = tested.groupby("column", sort=False)["p"].transform(benjamini_hochberg)
+        frames["subgroup_differences"] = tested.assign(adjusted_p=p)
+    return frames
 
 
 def _facts_of_texts(
