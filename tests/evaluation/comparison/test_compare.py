@@ -271,7 +271,7 @@ def test_references_that_differ_in_blanks_alone_are_matched_on_request(write, tm
     spaced = [text.replace(". ", ".\n ", 1) if k < 2 else text for k, text in enumerate(REFERENCES)]
     tables = [write("ours", GOOD), write("theirs", BAD, spaced)]
     scorer = Scorer(metrics="rouge-l")
-    with pytest.raises(InvalidTable, match=r"2 studies \(s0, s1\) differ in blanks"):
+    with pytest.raises(InvalidTable, match=r"2 studies \(s0, s1\) differ only in blanks"):
         compare(tables, tmp_path / "no", scorer, **QUICK)
     run = compare(tables, tmp_path / "yes", scorer, ignore_blanks=True, **QUICK)
     assert "2 studies (s0, s1) differ in blanks alone" in " ".join(run.notes)
