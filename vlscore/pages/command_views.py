@@ -9,7 +9,7 @@ from vlscore.data import Study, open_reports
 from vlscore.errors import Failure, VLScoreError
 from vlscore.evaluation import BASELINE, heading_of, is_different
 from vlscore.metrics import FLAGS, NUMBERS
-from vlscore.pages.page_parts import Block, CaseList, Forest, RunView
+from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Forest, RunView
 from vlscore.pages.run_studies import open_table, studies_by_row, text_policy_of
 from vlscore.pages.view_parts import (
     PageOptions,
@@ -61,11 +61,12 @@ def evaluate_view(run: Result, options: PageOptions, view: RunView) -> None:
     if mains[0] == "vlscore" and "area" in values:
         # Many studies have the score 0: of these, the largest triangle is the worst.
         view.cases.ties = "area"
+    numbers_of = values.reindex(columns=[*TRIANGLE]).to_dict("records")
 
     def blocks(row: int, study: Study) -> list[Block]:
         found = judged_study(study)
         for block in found:
-            block.triangle = triangle_of(values.iloc[row])
+            block.triangle = triangle_of(numbers_of[row])
         return found
 
     view.cases.studies = [studies.get(row) for row in rows]
