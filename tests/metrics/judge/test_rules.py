@@ -452,6 +452,25 @@ def test_a_finding_at_two_places_is_two_findings():
         # Both sides for one, and one for both.
         ("Bilateral effusions.", "Left effusion.", [("false_finding", "pleural effusion")]),
         ("Left effusion.", "Bilateral effusions.", [("omitted_finding", "pleural effusion")]),
+        # The side with more is not the only one.
+        (
+            "Right effusion.",
+            "Bilateral effusions, larger on the right.",
+            [("omitted_finding", "pleural effusion")],
+        ),
+        (
+            "Pneumothoraces, left greater than right.",
+            "Left pneumothorax.",
+            [("false_finding", "pneumothorax")],
+        ),
+        (
+            "Left basal atelectasis.",
+            "Bibasilar atelectasis, predominantly on the left.",
+            [("omitted_finding", "atelectasis")],
+        ),
+        ("Opacities, mainly on the right.", "Right opacities.", []),
+        ("Opacities, mainly on the right.", "Bilateral opacities.", []),
+        ("Edema, worse on the left.", "Edema, worse on the right.", [("wrong_location", "edema")]),
         # A place that differs where the reference names no side.
         (
             "Bilateral upper lobe opacities.",

@@ -43,13 +43,12 @@ class Place(NamedTuple):
     def conflict(self, other: "Place") -> PlaceConflict | None:
         """Return how two places differ; None if they agree, or if one of them is not named."""
         if self.sides and other.sides and self.sides != other.sides:
-            if self.sides in (BOTH_SIDES, other.levels.get(GREATER)) and other.sides in (
-                BOTH_SIDES,
-                self.levels.get(GREATER),
-            ):
-                return None  # "Mainly on the right" for "on the right".
-            apart = self.sides.isdisjoint(other.sides)
-            return PlaceConflict.SIDE if apart else PlaceConflict.PART_OF_SIDES
+            # "Mainly on the right" may be on both sides, or on the right alone.
+            mainly = [place.sides == place.levels.get(GREATER) for place in (self, other)]
+            if self.sides.isdisjoint(other.sides) and not all(mainly):
+                return PlaceConflict.SIDE
+            if not any(mainly):
+                return PlaceConflict.PART_OF_SIDES
         own, true = (place.levels.get(_LUNGS, frozenset()) for place in (self, other))
         if self.differs_in_levels(other):
             return PlaceConflict.NEXT_LEVEL if _MIDDLE in own | true else PlaceConflict.LEVEL

@@ -86,7 +86,7 @@ def _said_of_places(
             stated[at + (is_before or (is_behind and runs[-1][0]))].append(word)
     of_place: dict[tuple[Any, ...], tuple[Place, list[Attribute]]] = {}
     for run, own in zip(named, stated, strict=True):
-        place = Place(_sides_in(run), levels_of((a for a in run if a.axis is Axis.ZONE), tables))
+        place = Place(sides_in(run), levels_of((a for a in run if a.axis is Axis.ZONE), tables))
         key = place.sides, frozenset(place.levels.items())
         of_place.setdefault(key, (place, []))[1].extend(own)
     return list(of_place.values())
@@ -103,8 +103,15 @@ def _in_clauses(sentence: Sentence, words: list[Attribute]) -> list[list[Attribu
     return runs
 
 
-def _sides_in(words: Iterable[Attribute]) -> frozenset[str]:
-    sides = {a.value for a in words if a.axis is Axis.SIDE}
+def sides_in(words: Iterable[Attribute]) -> frozenset[str]:
+    """Return the sides that words name; "worse on the right" names the right, and perhaps both."""
+    named = [a for a in words if a.axis is Axis.SIDE]
+    ones = [a.span for a in named if a.value != "bilateral"]
+    sides = {
+        a.value
+        for a in named
+        if a.value != "bilateral" or not any(span.overlaps(a.span) for span in ones)
+    }
     return BOTH_SIDES if "bilateral" in sides else frozenset(sides)
 
 

@@ -28,6 +28,7 @@ from vlscore.metrics.judge.statement_parts import (
     has_resolved,
     levels_of,
     levels_said,
+    sides_in,
     split_by_place,
 )
 from vlscore.metrics.judge.statements import (
@@ -168,7 +169,8 @@ def _sides_of(found: ReportFindings, finding: Finding, sentence: Sentence) -> fr
             before = (frozenset(f.sides) for f in found if f.span.end <= own.start)
             for sides in [sides for sides in before if len(sides) == 1][-1:]:
                 return BOTH_SIDES - sides if mark.name == "other" else sides
-    return frozenset(finding.sides)
+    sides = sides_in(finding.on(Axis.SIDE))
+    return sides if len(sides) == 1 and sides < BOTH_SIDES else frozenset(finding.sides)
 
 
 def _grades_of(
