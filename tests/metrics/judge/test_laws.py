@@ -7,6 +7,7 @@ finding that it lacks is invented. Real reports are read from ../shared, where i
 import importlib.util
 import itertools
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -254,6 +255,22 @@ def test_statements_are_merged_in_any_order(sentences):
         assert errors(" ".join(order), "Clear lungs.") == errors(first, "Clear lungs.")
         assert errors("Clear lungs.", " ".join(order)) == errors("Clear lungs.", first)
         assert errors(" ".join((*order, *order)), first) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "effusion or ",
+        "left basilar opacity , ",
+        "atelectasis versus pneumonia, ",
+        "edema and mass ",
+    ],
+)
+def test_a_text_that_repeats_itself_is_judged_in_little_time(words):
+    start = time.perf_counter()
+    errors(words * 400, "Small left effusion.")
+    # It was half a minute, and eight times that for twice the words.
+    assert time.perf_counter() - start < 5
 
 
 def test_what_has_resolved_counts_once():

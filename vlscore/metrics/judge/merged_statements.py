@@ -12,11 +12,11 @@ from vlscore.findings import FindingChange, Sentence, Span
 from vlscore.metrics.judge.judge_tables import JudgeTables, Position
 from vlscore.metrics.judge.places import BOTH_SIDES, GREATER, Place
 from vlscore.metrics.judge.statements import (
+    Joints,
     ReportStatements,
     Statement,
     around,
     content_of,
-    marks_in,
     opens_with,
 )
 
@@ -35,10 +35,10 @@ def distinct_statements(
     Two related ones of which one is there become one statement. One that a more exact one includes,
     or that is a sign of it, is merged into it.
     """
-    stated = own[:1]
+    stated, joints_of = own[:1], Joints(sentence)
     for new in own[1:]:
         old = stated[-1]
-        is_alternative = _is_alternative(text, sentence, old, new, tables)
+        is_alternative = _is_alternative(text, joints_of, old, new, tables)
         others = old.concepts - {new.concept}
         if is_alternative and all((name, new.concept) in tables.alternatives for name in others):
             graver, other = sorted(
@@ -47,22 +47,23 @@ def distinct_statements(
             merged = _merged(graver, other)
             also = (old.concepts | {new.concept}) - {merged.concept}
             stated[-1] = replace(merged, also=also, instead=old.instead, doubtful=old.doubtful)
-        elif _is_explanation(sentence, old, new, tables):
+        elif _is_explanation(joints_of, old, new, tables):
             stated[-1] = explained(old, new)
         else:
             before = old.instead | old.concepts if is_alternative else frozenset[str]()
             stated.append(replace(new, instead=before))
     kept = dict(enumerate(stated))
+    wholes = {s.concept: _concepts_around(s.concept, stated, tables) for s in stated}
     for number, one in enumerate(stated):
-        for position, other in kept.items():
-            if _is_of(text, sentence, one, other, tables):
+        for position, other in kept.items() if wholes[one.concept] else ():
+            if other.concept in wholes[one.concept] and _is_of(text, joints_of, one, other, tables):
                 kept[position] = _merged(other, kept.pop(number))
                 break
     return list(kept.values())
 
 
 def _is_alternative(
-    text: str, sentence: Sentence, old: Statement, new: Statement, tables: JudgeTables
+    text: str, joints_of: Joints, old: Statement, new: Statement, tables: JudgeTables
 ) -> bool:
     """Return whether one of two findings is there: "atelectasis or pneumonia"."""
     if old.concept == new.concept or tables.concepts[new.concept].device:
@@ -70,25 +71,40 @@ def _is_alternative(
     between = _between(old, new)
     if old.finding.span.overlaps(new.finding.span):  # "Tortuous or calcified aorta".
         between = around(old.finding.span, new.finding.span)
-    words, joints = between.of(text), marks_in(sentence, between, "joint")
+    words, joints = between.of(text), joints_of.within(between)
     joined = "or" in joints or not words.strip("/")
     listed = old.doubtful and new.doubtful and "comma" in joints
     return (joined or listed) and len(words) <= _LONGEST_BETWEEN and old.place.may_be(new.place)
 
 
+def _concepts_around(
+    concept: str, stated: Iterable[Statement], tables: JudgeTables
+) -> frozenset[str]:
+    """Return the concepts of a sentence into which a statement may be merged: most have none."""
+    is_device = tables.concepts[concept].device
+    return frozenset(
+        other
+        for other in {s.concept for s in stated}
+        if (other, concept) not in tables.signs
+        and ((concept, other) in tables.signs or (is_device and tables.concepts[other].device))
+    )
+
+
 def _is_of(
-    text: str, sentence: Sentence, one: Statement, other: Statement, tables: JudgeTables
+    text: str, joints_of: Joints, one: Statement, other: Statement, tables: JudgeTables
 ) -> bool:
     """Return whether a statement is a sign of another one, or its less exact name."""
     pair = one.concept, other.concept
     between = _between(one, other)
-    words, joints = between.of(text).strip(), marks_in(sentence, between, "joint")
+    words = between.of(text).strip()
+    is_phrase = not words or words.replace("-", "").isalnum()
+    if pair not in tables.signs and not is_phrase:
+        return False
+    joints = joints_of.within(between)
     # Parts of one noun phrase, with one word between them at most: "sclerotic osseous metastases".
-    is_phrase = not words or (not joints and words.replace("-", "").isalnum())
+    is_phrase = is_phrase and not (words and joints)
     is_first = one.finding.span < other.finding.span
     if not (one.place.may_be(other.place) or one.place.may_hold(other.place)):
-        return False
-    if pair[::-1] in tables.signs:
         return False
     if is_phrase and is_first and all(tables.concepts[name].device for name in pair):
         return True  # The last words of "right jugular dialysis catheter" name the device.
@@ -128,10 +144,10 @@ def explained(sign: Statement, new: Statement) -> Statement:
 
 
 def _is_explanation(
-    sentence: Sentence, sign: Statement, new: Statement, tables: JudgeTables
+    joints_of: Joints, sign: Statement, new: Statement, tables: JudgeTables
 ) -> bool:
     """Return whether a doubted finding explains the one before: "nodules, possibly emboli"."""
-    joints = marks_in(sentence, _between(sign, new), "joint")
+    joints = joints_of.within(_between(sign, new))
     pair = sign.concept, new.concept
     explains = pair in tables.confusable and pair not in tables.signs
     return new.doubtful and explains and "sign" in joints and "with" not in joints

@@ -161,11 +161,13 @@ def _sides_of(found: ReportFindings, finding: Finding, sentence: Sentence) -> fr
 
     "On this side" and "ipsilateral" are the same side, "contralateral" the other one.
     """
-    others = [f.span for f in sentence.findings if not f.span.overlaps(finding.span)]
     is_named = not all(side.inherited for side in finding.on(Axis.SIDE))
     for mark in () if is_named else sentence.marks:
+        if mark.layer != "side":
+            continue
         own = around(mark.span, finding.span)
-        if mark.layer == "side" and not any(map(own.overlaps, others)):
+        others = (f.span for f in sentence.findings if not f.span.overlaps(finding.span))
+        if not any(map(own.overlaps, others)):
             before = (frozenset(f.sides) for f in found if f.span.end <= own.start)
             for sides in [sides for sides in before if len(sides) == 1][-1:]:
                 return BOTH_SIDES - sides if mark.name == "other" else sides

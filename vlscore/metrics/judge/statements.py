@@ -1,5 +1,6 @@
 """Statements of a report for the rule judge: each is a concept with side, level, grade and size."""
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,6 +124,27 @@ def around(*spans: Span) -> Span:
 def marks_in(sentence: Sentence, span: Span, layer: str) -> set[str]:
     """Return the names of the marks of a layer within some characters of a sentence."""
     return {m.name for m in sentence.marks if m.layer == layer and span.covers(m.span)}
+
+
+class Joints:
+    """Words of a sentence that join two findings: marks of the layer "joint"."""
+
+    def __init__(self, sentence: Sentence) -> None:
+        self._spans: dict[str, list[Span]] = {}
+        for mark in sentence.marks:
+            if mark.layer == "joint":
+                self._spans.setdefault(mark.name, []).append(mark.span)
+        for spans in self._spans.values():
+            spans.sort()
+
+    def within(self, span: Span) -> set[str]:
+        """Return the names of those within some characters."""
+        return {
+            name
+            for name, spans in self._spans.items()
+            # Words of one name do not overlap: the first one behind the start ends first.
+            if span.covers(spans[min(bisect_left(spans, Span(span.start, 0)), len(spans) - 1)])
+        }
 
 
 def opens_with(sentence: Sentence, name: str) -> bool:
