@@ -15,10 +15,10 @@ METRICS = ("bleu-4", "rouge-l", "vlscore", "judge")
 SHOWN = """
 What it shows: BLEU-4 and ROUGE-L prefer `fluent`, which repeats most words of
 the references, with errors. VLScore and the judge prefer `right`, which states
-every finding in other words. The errors, counted in the drawn scenes, agree.
-What it does not show: how scores do on real radiographs. All studies are
-synthetic. The encoder knows this world, because it was trained on such studies,
-and it reads findings by the same rules as the judge."""
+every finding in other words. The true numbers of errors agree with them.
+What it does not show: how well scores work on real radiographs. All studies are
+synthetic. The encoder was trained on such studies, and reads findings by the
+same rules as the judge."""
 
 
 def demo(
