@@ -1,7 +1,7 @@
 """Judgements of a table of candidates and references."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -11,9 +11,12 @@ from vlscore.claims import claims_of, evidence_digest, read_evidence
 from vlscore.core import OnProgress, __version__, frame, no_progress
 from vlscore.data import Study, StudyTable, TextPolicy, as_table, texts_by_role
 from vlscore.errors import Failure, InvalidReport, InvalidSetting, InvalidStudy
-from vlscore.evaluation.judgement_tables import IMAGE_RATING, SCORES, judgement_frames
 from vlscore.findings import language_notes
 from vlscore.metrics import (
+    CANDIDATE,
+    NOBODY,
+    REFERENCE,
+    SEVERITIES,
     TRUST,
     AnswerCounts,
     ImageFindings,
@@ -29,7 +32,15 @@ from vlscore.metrics import (
     rating_with_image,
 )
 from vlscore.perturb import ErrorCategory
-from vlscore.stats import Content, Result
+from vlscore.stats import (
+    UNDEFINED,
+    Content,
+    Presentation,
+    Result,
+    TextTable,
+    bootstrap_mean,
+    text_table,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -38,6 +49,11 @@ if TYPE_CHECKING:
 
 
 JUDGEMENTS, TOTALS = "judgements.jsonl", "totals.csv"
+SCORES = ("rating", "grade", "sum", "maximum", "count", "significant")
+#: Score of a study with evidence of its image.
+IMAGE_RATING = "rating_with_image"
+# Findings in the printed table.
+_MOST_FINDINGS = 15
 # Rows of which a model gets all questions at once.
 _ROWS_AT_ONCE = 1000
 
@@ -255,7 +271,7 @@ def _frames(
     empty = pandas.DataFrame(columns=[*names, *map(str, ErrorCategory)], dtype=float)
     scores = frame(totals) if totals else empty
     errors = [error for each in records for error in each["errors"]]
-    frames = judgement_frames(scores, errors, has_images=seen is not None)
+    frames = _counts(scores, errors)
     rows = {JUDGEMENTS: pandas.DataFrame(records), TOTALS: scores}
     return frames, rows, failures, AnswerCounts(**answers)
 
@@ -275,3 +291,77 @@ def _add_image(
     for error, each in zip(record["errors"], answers, strict=True):
         error["supports"] = each.supports
         error["reference_is_right"] = each.reference_is_right
+
+
+def _counts(
+    totals: "pandas.DataFrame", errors: Sequence[Mapping[str, Any]]
+) -> "dict[str, pandas.DataFrame]":
+    """Return the means of the scores, and errors by category, finding, and side of the image."""
+    import pandas
+
+    names = [name for name in (*SCORES, IMAGE_RATING) if name in totals]
+    all_errors = pandas.DataFrame(errors, columns=["category", "severity", "finding", "supports"])
+
+    def by_category(column: str, values: Collection[Any]) -> "pandas.DataFrame":
+        """Count the errors of each category by the values of a column."""
+        counts = pandas.crosstab(all_errors["category"], all_errors[column])
+        counts = counts.reindex(
+            index=list(map(str, ErrorCategory)), columns=list(values), fill_value=0
+        )
+        return counts.rename(columns=str).rename_axis(columns=None).reset_index()
+
+    frames = {
+        "scores": frame(
+            {"score": name, "mean": bootstrap_mean(totals[name]) if len(totals) else UNDEFINED}
+            for name in names
+        ),
+        "errors": by_category("severity", SEVERITIES),
+    }
+    frames["errors"]["all"] = [int(totals[str(category)].sum()) for category in ErrorCategory]
+    if errors:
+        frames["findings"] = _findings(all_errors)
+    if IMAGE_RATING in totals:
+        frames["image"] = by_category("supports", (CANDIDATE, REFERENCE, NOBODY))
+    return frames
+
+
+def _findings(errors: "pandas.DataFrame") -> "pandas.DataFrame":
+    """Return one row a finding, those of the largest sum of severities first."""
+    import pandas
+
+    kinds = {
+        str(ErrorCategory.OMITTED_FINDING): "missed",
+        str(ErrorCategory.FALSE_FINDING): "false",
+    }
+    kind, total = errors["category"].map(kinds).fillna("other errors"), "sum of severities"
+    found = pandas.crosstab(errors["finding"], kind)
+    found = found.reindex(columns=["missed", "false", "other errors"], fill_value=0)
+    found[total] = errors.groupby("finding")["severity"].sum()
+    ordered = found.sort_values(total, ascending=False, kind="stable")
+    return ordered.rename_axis(columns=None).reset_index()
+
+
+def _tables(run: Result) -> list[TextTable]:
+    frames = run.frames
+    errors = frames["errors"]
+    shown = errors.assign(category=errors["category"].str.replace("_", " "))
+    tables = [
+        text_table(f"Scores of {run.record['reports']} reports", frames["scores"], digits=4),
+        text_table("Errors by category and severity", shown),
+    ]
+    if "findings" in frames:
+        found, caption = frames["findings"], ""
+        if len(found) > _MOST_FINDINGS:
+            caption = f"The first {_MOST_FINDINGS} of {len(found)}; result.json has all."
+        tables.append(text_table("Findings that cost most", found.head(_MOST_FINDINGS), caption))
+    if "image" in frames:
+        tables.append(text_table("Errors: the image sides with", frames["image"]))
+    if "answers" in frames:
+        (counts,) = frames["answers"].to_dict("records")
+        rows = [{"number of": n.replace("_", " "), "all": each} for n, each in counts.items()]
+        title = "Answers of the model, also those from the cache"
+        tables.append(text_table(title, rows, digits=4))
+    return tables
+
+
+PRESENTATION = Presentation(_tables, page="vlscore.pages.command_views:judge_view")

@@ -330,7 +330,7 @@ _PRESENTATIONS = {
     "evaluate": "vlscore.evaluation.scoring.summary",
     "failure-modes": "vlscore.evaluation.alignment.failures",
     "findings": "vlscore.evaluation.report_labels",
-    "judge": "vlscore.evaluation.judgement_tables",
+    "judge": "vlscore.evaluation.judgements",
     "oracle": "vlscore.retrieval.table_oracle",
     "ratings read": "vlscore.evaluation.ratings.ratings_read",
     "retrieval": "vlscore.evaluation.retrieval_table",
