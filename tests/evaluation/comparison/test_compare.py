@@ -11,7 +11,7 @@ from tests.doubles import HashEncoder
 from tests.evaluation.samples import compare, numbers_of, write_table
 from vlscore.data import TextPolicy, open_reports
 from vlscore.errors import InvalidSetting, InvalidTable
-from vlscore.evaluation import evaluate, paper_table
+from vlscore.evaluation import evaluate, methods, paper_table
 from vlscore.metrics import Scorer, compute
 
 CONSTANT, NORMAL, RANDOM = "baseline:constant", "baseline:normal", "baseline:random"
@@ -183,6 +183,30 @@ def test_images_are_embedded_once_and_a_study_without_a_value_counts_for_none(
     near = systems_of(with_nearest)
     assert near["vlscore", "good"]["value"] == pytest.approx(found["vlscore", "good"]["value"])
     assert {name for _, name in near} == {"good", "bad", CONSTANT, NORMAL, RANDOM, NEAREST}
+
+
+@pytest.mark.parametrize("column", ["reference", "report"])
+def test_the_nearest_image_is_one_of_the_training_table(write, images, tmp_path, column):
+    path = write("good", GOOD, image=images)
+    rows = [{"id": f"t{k}", column: BAD[0], "image": name} for k, name in enumerate(images)]
+    rows[5][column], rows[6]["image"] = "A fifth report.", "absent.png"
+    train = write_table(tmp_path / "train.jsonl", rows)
+    scorer = Scorer(HashEncoder(), metrics="vlscore")
+    run = compare(
+        [path], tmp_path / "o", scorer, baselines=True, train=open_reports(train), **QUICK
+    )
+    texts = run.frame("texts").set_index("system")
+    # Every study's own image is a training image: 22 of them have the one report.
+    assert texts.loc[NEAREST, "distinct"] == pytest.approx(2 / 24)
+    assert any("train.jsonl: 1 rows cannot be used" in note for note in run.notes)
+    written = methods(run.folder).markdown
+    assert "nearest-image is the training report whose image is nearest" in written
+    train = write_table(tmp_path / "texts.jsonl", [{"id": "t", "report": BAD[0]}])
+    run = compare(
+        [path], tmp_path / "p", scorer, baselines=True, train=open_reports(train), **QUICK
+    )
+    assert NEAREST not in run.frame("texts")["system"].tolist()
+    assert f"{NEAREST} is left out: {train} has no column of images" in run.notes
 
 
 def test_images_are_not_read_for_metrics_of_texts(write, tmp_path):

@@ -105,7 +105,7 @@ def baseline(
     }
 
     def compute(folder: Path) -> Content:
-        learnt, before, about = _training_reports(trained, policy, embedder, workers, on_progress)
+        learnt, before, about = training_reports(trained, policy, embedder, workers, on_progress)
         about += chosen.fit(learnt, embedder)
 
         def on_rows(done: int, bad: int) -> None:
@@ -186,12 +186,12 @@ def _rows(
     return list(found.studies), found.vectors["image"], list(found.failed)
 
 
-def _training_reports(
+def training_reports(
     table: StudyTable | ReportTable | None,
     policy: TextPolicy,
     embedder: "StudyEmbedder | None",
     workers: int,
-    on_progress: OnProgress,
+    on_progress: OnProgress = no_progress,
 ) -> tuple[TrainingReports, int, list[str]]:
     """Read what a baseline learns from; return it, the number of rows, and notes."""
     if table is None:

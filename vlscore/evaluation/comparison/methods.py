@@ -56,8 +56,8 @@ def _of_baselines(systems: Sequence[str], is_trained: bool) -> list[str]:
         "constant": f"the most frequent of {reports}",
         "normal": f"the most frequent normal sentences of {reports}",
         "random": f"one of {reports}, drawn at random",
-        "nearest-image": "the reference of the other study whose image is nearest in the space of "
-        "the encoder",
+        "nearest-image": f"the {'training report' if is_trained else 'reference of another study'} "
+        "whose image is nearest in the space of the encoder",
     }
     found = [
         f"{BASELINE}{name} is {text}"

@@ -5,7 +5,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from vlscore.core import LIMIT, FinishedRun, finished_run, require_same_images
-from vlscore.data import ColumnNames, StudyTable, checked_limit, is_missing, open_studies
+from vlscore.data import (
+    ColumnNames,
+    ReportTable,
+    StudyTable,
+    checked_limit,
+    is_missing,
+    open_studies,
+)
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.scored import BASELINE, no_evaluation, signatures_in
 from vlscore.metrics import Metric
@@ -117,6 +124,23 @@ def open_images(sources: Sequence[Source], image_root: str | Path | None) -> Stu
         f"{', '.join(str(source.table.path) for source in sources)}. Name it "
         "(--rename image=NAME), or compute metrics of texts alone (--text-only)"
     )
+
+
+def training_images(
+    reports: ReportTable, images: StudyTable, image_root: str | Path | None
+) -> StudyTable | None:
+    """Open the table of training reports with its images; None where it has no column of them.
+
+    Args: images: of the studies; the column may have the same name.
+    """
+    names = [n for n in (images.columns.image, ColumnNames.image) if n in reports.found]
+    if not names:
+        return None
+    columns = {"id": reports.id_column, "image": names[0]}
+    if not reports.by_section:
+        (columns["reference"],) = reports.sources
+    needs = {"image", "reference"}
+    return open_studies(reports.path, needs=needs, image_root=image_root, columns=columns)
 
 
 def split_name(given: str | Path) -> tuple[str | None, Path]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from vlscore.core import FinishedRun, OnProgress, difference
 from vlscore.data import Study
-from vlscore.errors import InvalidSetting, InvalidStudy
+from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable
 from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings
 from vlscore.evaluation.comparison.systems import Systems
 from vlscore.evaluation.score_table import score_table
@@ -32,6 +32,7 @@ def baseline_reports(
         Case,
         TrainingReports,
     )
+    from vlscore.evaluation.baselines.baseline_candidates import training_reports
     from vlscore.evaluation.baselines.training_reports import Constant, NearestImage, Normal, Random
 
     known = [k for k, text in enumerate(systems.references) if text is not None]
@@ -69,14 +70,28 @@ def baseline_reports(
         notes.append(
             f"{BASELINE}{nearest.name} is left out: no metric looks at images, so none are embedded"
         )
+    elif settings.train is not None and systems.train_images is None:
+        notes.append(
+            f"{BASELINE}{nearest.name} is left out: {settings.train.path} has no column of images"
+        )
     else:
         items = (_item(systems, k, "") for k in range(len(cases)))
         with embedder.decoder(workers) as decoder:
             shown = [embedder.begin(item.shown, decoder) for item in items if item.shown]
             images = embedder.embed_studies(shown).vectors.float().numpy()
         cases = [replace(case, image=images[case.position]) for case in cases]
-        nearest.fit(replace(own, images=images[known]), embedder)
-        baselines.append(nearest)
+        try:
+            if systems.train_images is None:
+                learnt = replace(own, images=images[known])
+            else:
+                learnt, _, further = training_reports(
+                    systems.train_images, systems.policy, embedder, workers
+                )
+                notes += further
+            nearest.fit(learnt, embedder)
+            baselines.append(nearest)
+        except InvalidTable as error:
+            notes.append(f"{BASELINE}{nearest.name} is left out: {error}")
     return {
         f"{BASELINE}{each.name}": [
             None if isinstance(text, InvalidStudy) else text for text in each.candidates(cases)

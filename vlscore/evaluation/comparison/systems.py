@@ -21,7 +21,12 @@ from vlscore.data import (
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
 from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings
-from vlscore.evaluation.comparison.sources import Source, column_of, open_images
+from vlscore.evaluation.comparison.sources import (
+    Source,
+    column_of,
+    open_images,
+    training_images,
+)
 from vlscore.evaluation.precomputed import read_precomputed
 from vlscore.evaluation.scored import BASELINE, Scored, signatures_in
 from vlscore.evaluation.scoring.row_facts import (
@@ -53,6 +58,7 @@ class Systems:
         patients: whose each study is.
         groups: column -> the group of each study, by the columns of `by`.
         train: selected sections of the training reports.
+        train_images: the training table with its images; None where it has none, or none are read.
     """
 
     sources: Sequence[Source]
@@ -68,6 +74,7 @@ class Systems:
     patients: Sequence[str] | None = None
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     train: Sequence[str] | None = None
+    train_images: StudyTable | None = None
 
     @property
     def ids(self) -> list[str]:
@@ -106,6 +113,7 @@ class Systems:
                 for each in self.sources
             },
             "images": self.image_table and self.image_table.key,
+            **({"train_images": self.train_images.key} if self.train_images is not None else {}),
             "metrics": {str(metric): str(s) for metric, s in self.signatures.items()},
         }
 
@@ -114,6 +122,8 @@ class Systems:
         for study in self.images.values():
             if isinstance(study, Study):
                 yield from study.files
+        if self.train_images is not None:
+            yield from self.train_images.image_files()
 
 
 def read_systems(
@@ -150,7 +160,7 @@ def read_systems(
         row_name="system and study compared",
     )
     systems = replace(systems, scorer=scorer, signatures=signatures, precomputed=precomputed)
-    train = None
+    train = train_images = None
     if (table := settings.train) is not None:
         reports, bad = split_failures(table.selected(systems.policy))
         if not reports:
@@ -158,6 +168,8 @@ def read_systems(
             raise InvalidTable(f"{table.path}: holds no report that can be used{why}")
         train = [report.text for report in reports]
         notes += [f"{table.path}: {len(bad)} reports cannot be used"] if bad else []
+        if settings.baselines and images is not None:
+            train_images = training_images(table, images, image_root)
     patients = None
     if column is not None:
         found = column_of(column, sources, ids)
@@ -170,7 +182,14 @@ def read_systems(
     notes += _scoring_notes(systems)
     notes += precomputed.notes if precomputed is not None else ()
     groups = {column: _groups(column, sources, ids) for column in settings.by}
-    return replace(systems, train=train, patients=patients, groups=groups, notes=tuple(notes))
+    return replace(
+        systems,
+        train=train,
+        train_images=train_images,
+        patients=patients,
+        groups=groups,
+        notes=tuple(notes),
+    )
 
 
 def _scoring_notes(systems: Systems) -> Iterator[str]:
