@@ -154,3 +154,26 @@ def test_rows_without_ids_are_joined_with_their_columns_by_their_numbers(write):
     sources = open_sources([write("a", rows), write("b", rows)])
     ids = [study.id for study in join(sources).studies]
     assert column_of("sex", sources, ids) == {"1": "f", "2": "m", "3": "f", "4": "m"}
+
+
+def test_a_column_is_read_from_all_tables_which_may_not_disagree(write, tmp_path):
+    whole = [{**row, "sex": "fm"[k % 2], "patient": k // 2} for k, row in enumerate(ROWS)]
+    gaps = [{**row, "sex": row["sex"] * (k > 1), "patient": None} for k, row in enumerate(whole)]
+    other = [{**row, "sex": "f"} for row in whole]
+    full, partly, bare = write("full", whole), write("partly", gaps), write("bare", ROWS)
+    settings = {"by": ("sex",), "patient_column": "patient", "resamples": 50, "permutations": 99}
+    scorer, runs = Scorer(metrics="rouge-l"), []
+    for k, paths in enumerate([(full, partly), (partly, full), (bare, full), (full, bare)]):
+        runs.append(compare(paths, tmp_path / str(k), scorer, **settings))
+        groups = runs[-1].frame("subgroups")
+        assert dict(zip(groups["value"], groups["n"], strict=True)) == {"f": 4, "m": 4}
+        assert any("resample and permute the 4 patients" in note for note in runs[-1].notes)
+    said = [f"{bare} has no column {name}" for name in ("patient", "sex")]
+    for run, expected in zip(runs, [0, 0, 2, 2], strict=True):
+        assert sum(note.startswith(each) for note in run.notes for each in said) == expected
+    with pytest.raises(
+        InvalidTable, match=r"column sex differs between .*full.* \(s1, s3, s5, s7\)"
+    ):
+        compare([full, write("other", other)], tmp_path / "x", scorer, **settings)
+    run = compare([partly, bare], tmp_path / "y", scorer, **settings)
+    assert any(note.startswith("the column patient is empty for 8 studies") for note in run.notes)

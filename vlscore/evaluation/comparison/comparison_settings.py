@@ -32,8 +32,8 @@ class ComparisonSettings:
             table's are used.
         against: Test only this system against each other system. Default: all pairs.
         by: Columns, such as view or sex: also compare the studies of each of their values.
-        patient_column: Column with the patient, of the first table that has it: intervals and tests
-            then resample patients, not studies.
+        patient_column: Column with the patient: intervals and tests then resample patients, not
+            studies.
         reference_errors: Correct the F1 of labels for errors of references: a file of rates,
             emergency-2026, second:COLUMN or truth:COLUMN.
         shared_errors: Share of the references' errors that the systems repeat.

@@ -4,7 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vlscore.core import LIMIT, FinishedRun, finished_run, require_same_images
+from vlscore.core import (
+    LIMIT,
+    FinishedRun,
+    finished_run,
+    first_of,
+    require_same_images,
+    with_noun,
+)
 from vlscore.data import (
     ColumnNames,
     ReportTable,
@@ -187,22 +194,48 @@ def _opened(name: str, path: Path, columns: ColumnNames | None) -> Source:
 
 
 def column_of(column: str, sources: Sequence[Source], ids: Sequence[str]) -> dict[str, str]:
-    """Return study -> entry of a column of the first table that has it; without empty entries.
+    """Return study -> entry of a column, of all tables that have it; without empty entries.
 
-    Raises: InvalidTable where no table has the column, or a study has two entries.
+    Raises: InvalidTable where no table has the column, or the entries of a study differ.
     """
-    source = next((each for each in sources if column in each.table.found), None)
-    if source is None:
+    tables = [each.table for each in sources if column in each.table.found]
+    if not tables:
         paths = ", ".join(str(each.table.path) for each in sources)
         raise InvalidTable(f"no table has a column {column}: {paths}")
-    table = source.table
-    wanted, found = set(ids), dict[str, str]()
-    for row in replace(table, unique=False, limit=None).with_roles((), also=[column]):
-        if isinstance(row, Failure) or row.id not in wanted:
-            continue
-        entry = row.extra.get(column)
-        if not is_missing(entry) and found.setdefault(row.id, str(entry)) != str(entry):
+    wanted, found, origin = set(ids), dict[str, str](), dict[str, Path]()
+    for table in tables:
+        unlike = []
+        for row in replace(table, unique=False, limit=None).with_roles((), also=[column]):
+            if isinstance(row, Failure) or row.id not in wanted:
+                continue
+            entry = row.extra.get(column)
+            # A table with empty entries may store integers as floats.
+            entry = int(entry) if isinstance(entry, float) and entry.is_integer() else entry
+            if is_missing(entry) or found.setdefault(row.id, str(entry)) == str(entry):
+                origin.setdefault(row.id, table.path)
+                continue
+            if origin[row.id] == table.path:
+                raise InvalidTable(
+                    f"{table.path}, row {row.row}: study {row.id} has two entries of {column}"
+                )
+            unlike.append(row.id)
+        if unlike:
             raise InvalidTable(
-                f"{table.path}, row {row.row}: study {row.id} has two entries of {column}"
+                f"the column {column} differs between {origin[unlike[0]]} and {table.path} for "
+                f"{with_noun(len(unlike), 'study')} ({first_of(unlike)}): correct the entries, or "
+                "give the column another name in the table whose entries are not meant"
             )
     return found
+
+
+def column_notes(columns: Sequence[str], sources: Sequence[Source]) -> list[str]:
+    """Return a note for each column that some of the tables lack."""
+    notes = []
+    for column in columns:
+        lacking = [str(s.table.path) for s in sources if column not in s.table.found]
+        if 0 < len(lacking) < len(sources):
+            has = "have" if len(lacking) > 1 else "has"
+            notes.append(
+                f"{', '.join(lacking)} {has} no column {column}: it is read from the other tables"
+            )
+    return notes

@@ -23,6 +23,7 @@ from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
 from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings
 from vlscore.evaluation.comparison.sources import (
     Source,
+    column_notes,
     column_of,
     open_images,
     training_images,
@@ -179,6 +180,12 @@ def read_systems(
             f"intervals and tests resample and permute the {len(set(patients))} patients of "
             f"the column {column}, not the studies"
         )
+        if alone := [name for name in ids if name not in found]:
+            notes.append(
+                f"the column {column} is empty for {_ids(alone)}: each of them counts as a patient "
+                "of its own"
+            )
+    notes += column_notes([*([column] if column else []), *settings.by], sources)
     notes += _scoring_notes(systems)
     notes += precomputed.notes if precomputed is not None else ()
     groups = {column: _groups(column, sources, ids) for column in settings.by}
