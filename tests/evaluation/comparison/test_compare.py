@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -207,6 +208,33 @@ def test_the_nearest_image_is_one_of_the_training_table(write, images, tmp_path,
     )
     assert NEAREST not in run.frame("texts")["system"].tolist()
     assert f"{NEAREST} is left out: {train} has no column of images" in run.notes
+
+
+def test_images_of_all_tables_are_those_of_the_same_studies(write, images, tmp_path):
+    scorer = Scorer(HashEncoder(), metrics="vlscore")
+    (tmp_path / "copies").mkdir()
+    for name in images:
+        shutil.copy(tmp_path / name, tmp_path / "copies" / f"c{name}")
+    good, bad = write("good", GOOD, image=images), write("bad", BAD)
+    copies = write("copies", BAD, image=[f"copies/c{name}" for name in images])
+    absent = write("absent", BAD, image=["none.png", "", *images[2:]])
+    swapped = write("swapped", BAD, image=[images[1], images[0], *images[2:]])
+    texts = Scorer(metrics="bleu-1")
+    assert not _image_notes(compare([good, copies, bad], tmp_path / "a", scorer, **QUICK))
+    assert not _image_notes(compare([good, swapped], tmp_path / "b", texts, **QUICK))
+    (note,) = _image_notes(compare([good, absent], tmp_path / "c", scorer, **QUICK))
+    assert note.startswith(f"{absent} has no image that is there for 2 studies (s0, s1)")
+    said = re.escape(f"{swapped} has other images than {good} for 2 studies (s0, s1)")
+    with pytest.raises(InvalidTable, match=said):
+        compare([good, swapped], tmp_path / "d", scorer, **QUICK)
+    for path in (good, swapped):
+        evaluate(path, tmp_path / f"run-{path.stem}", scorer)
+    with pytest.raises(InvalidTable, match=said):
+        compare([tmp_path / "run-good", tmp_path / "run-swapped"], tmp_path / "e", **QUICK)
+
+
+def _image_notes(run):
+    return [note for note in run.notes if "images are those of" in note]
 
 
 def test_images_are_not_read_for_metrics_of_texts(write, tmp_path):

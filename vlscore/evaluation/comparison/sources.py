@@ -1,6 +1,8 @@
 """Tables and finished evaluations of systems, opened."""
 
-from collections.abc import Mapping, Sequence
+import filecmp
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,8 +17,10 @@ from vlscore.core import (
 from vlscore.data import (
     ColumnNames,
     ReportTable,
+    Study,
     StudyTable,
     checked_limit,
+    images_in,
     is_missing,
     open_studies,
 )
@@ -121,16 +125,78 @@ def open_images(sources: Sequence[Source], image_root: str | Path | None) -> Stu
     """
     for source in sources:
         if source.has_images:
-            if image_root is None and source.run is not None:
-                image_root = source.run.key.get("image_root")
-            path, columns = source.table.path, source.table.columns
-            return open_studies(path, needs={"image"}, image_root=image_root, columns=columns)
+            return _opened_for_images(source, image_root)
     names = sorted({source.table.columns.image for source in sources})
     raise InvalidTable(
         f"no table has a column {' or '.join(names)} with the images, which the metrics look at: "
         f"{', '.join(str(source.table.path) for source in sources)}. Name it "
         "(--rename image=NAME), or compute metrics of texts alone (--text-only)"
     )
+
+
+def _opened_for_images(source: Source, image_root: str | Path | None) -> StudyTable:
+    if image_root is None and source.run is not None:
+        image_root = source.run.key.get("image_root")
+    path, columns = source.table.path, source.table.columns
+    return open_studies(path, needs={"image"}, image_root=image_root, columns=columns)
+
+
+def image_notes(
+    sources: Sequence[Source], ids: Sequence[str], image_root: str | Path | None
+) -> list[str]:
+    """Return a note for each table that names no image for studies that have one elsewhere.
+
+    Images are read from the first table that has them. The same content under another path is the
+    same image.
+
+    Raises: InvalidTable where a study has other images in another table.
+    """
+    tables = [_opened_for_images(each, image_root) for each in sources if each.has_images]
+    if len(tables) < 2:
+        return []
+    first, *others = tables
+    wanted, notes = set(ids), []
+    used = {study.id: study for study in _studies_of(first, wanted)}
+    for other in others:
+        theirs = {study.id: study for study in _studies_of(other, wanted)}
+        same = {name: _same_image(used[name], theirs.get(name)) for name in used}
+        if wrong := [name for name, is_same in same.items() if is_same is False]:
+            raise InvalidTable(
+                f"{other.path} has other images than {first.path} for "
+                f"{with_noun(len(wrong), 'study')} ({first_of(wrong)}): correct the paths, or "
+                f"leave the column {other.columns.image} out of the table with wrong images"
+            )
+        if absent := [name for name, is_same in same.items() if is_same is None]:
+            notes.append(
+                f"{other.path} has no image that is there for {with_noun(len(absent), 'study')} "
+                f"({first_of(absent)}): images are those of {first.path}"
+            )
+    return notes
+
+
+def _studies_of(table: StudyTable, wanted: Collection[str]) -> Iterator[Study]:
+    return (row for row in table if isinstance(row, Study) and row.id in wanted)
+
+
+def _same_image(one: Study, other: Study | None) -> bool | None:
+    """Return whether two rows of a study share an image; None where either has none on disk."""
+    files = [_files_of(study) for study in (one, other)]
+    if files[0] & files[1]:
+        return True
+    there = [[file for file in own if os.path.isfile(file)] for own in files]
+    if not all(there):
+        # Without the image of the first table, the study is listed as failed.
+        return None if there[0] else True
+    return any(filecmp.cmp(a, b, shallow=False) for a in there[0] for b in there[1])
+
+
+def _files_of(study: Study | None) -> set[str]:
+    found = set()
+    for image in study.images if study is not None else ():
+        if isinstance(image, Path):
+            parts = images_in(image) if image.is_dir() else (image,)
+            found |= {os.path.realpath(part) for part in parts}
+    return found
 
 
 def training_images(

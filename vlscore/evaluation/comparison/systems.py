@@ -25,6 +25,7 @@ from vlscore.evaluation.comparison.sources import (
     Source,
     column_notes,
     column_of,
+    image_notes,
     open_images,
     training_images,
 )
@@ -34,7 +35,7 @@ from vlscore.evaluation.scoring.row_facts import (
     section_counts,
     section_notes,
 )
-from vlscore.metrics import Item, Metric, Scorer
+from vlscore.metrics import Item, Metric, Plan, Scorer
 
 # Of studies without an entry.
 NO_GROUP = "(none)"
@@ -153,6 +154,8 @@ def read_systems(
         if len(runs) < len(sources) or settings.baselines:
             raise InvalidSetting("tables and baselines need metrics: pass a Scorer")
         signatures = signatures_in(runs[0])
+    if (scorer or Plan(list(signatures))).needs.images:
+        notes += image_notes(sources, ids, image_root)
     precomputed = read_precomputed(
         settings.values,
         {"system": [name for name in names for _ in ids], "id": ids * len(names)},
