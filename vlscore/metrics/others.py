@@ -23,6 +23,8 @@ OTHERS = 100
 _SEED = 0
 # Triples that are computed at once: at d = 768 their embeddings take 10 MB, and stay in a cache.
 _AT_ONCE = 1 << 10
+# Embeddings are float32, and their last digits depend on what was embedded together.
+_ROUNDING = 1e-5
 
 
 def drawn_others(candidates: Sequence[str]) -> list[str]:
@@ -58,7 +60,8 @@ def percentiles(
 ) -> dict[str, NDArray[np.float64]]:
     """Compute the share of other candidates that score worse for each study's image and reference.
 
-    Candidates with the same words are not compared, and an equal score is not worse.
+    Candidates with the same words are not compared. A score that is equal, except for the rounding
+    of embeddings, is not worse.
 
     Args:
         batch: n studies with their embeddings.
@@ -67,8 +70,6 @@ def percentiles(
 
     Returns: column -> (n,) in [0, 1]; nan where the candidate has no value, or no other has.
     """
-    from vlscore.stats import ROUNDING
-
     found = {percentile_column(metric): np.full(len(batch), np.nan) for metric in values}
     plan = Plan(list(values))
     texts = np.array(others, dtype=object)
@@ -83,7 +84,7 @@ def percentiles(
             theirs = computed[metric].columns[0].reshape(len(rows), len(others))
             own = all_own[rows.start : rows.stop, None]
             counted = is_other & np.isfinite(theirs) & np.isfinite(own)
-            slack = ROUNDING * np.maximum(np.maximum(np.abs(theirs), np.abs(own)), 1.0)
+            slack = _ROUNDING * np.maximum(np.maximum(np.abs(theirs), np.abs(own)), 1.0)
             is_worse = counted & (metric.sign * (own - theirs) > slack)
             total = counted.sum(1)
             share = is_worse.sum(1) / np.maximum(total, 1)

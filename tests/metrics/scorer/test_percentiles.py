@@ -109,6 +109,23 @@ def test_parts_have_the_percentiles_of_the_whole(tmp_path, rows):
     }
 
 
+@pytest.mark.parametrize("batch_size", [5, 7])
+def test_rounding_of_embeddings_makes_no_score_worse(tmp_path, rows, batch_size):
+    """The same words in another order have the same vector, but for its last digits."""
+    words = list("abcdefghijkl")
+    same = [{**row, "candidate": " ".join(words[k:] + words[:k])} for k, row in enumerate(rows)]
+
+    class Rounding(HashEncoder):
+        def embed_reports(self, tokens):
+            return super().embed_reports(tokens) * (1 + 1e-7 * len(tokens))
+
+    scorer = Scorer(Rounding(), metrics=METRICS, device="cpu", batch_size=batch_size, cache=False)
+    result = evaluate(_table(tmp_path, same), tmp_path / "out", scorer)
+    for name in KERNELS:
+        found = _column(result, f"{name}.percentile")
+        assert set(found[np.isfinite(found)]) == {0}
+
+
 def test_one_and_the_same_report_for_all_has_no_percentile(tmp_path, rows):
     same = [{**row, "candidate": "No effusion."} for row in rows]
     result = evaluate(_table(tmp_path, same), tmp_path / "out", _scorer(metrics="vlscore"))
