@@ -56,7 +56,9 @@ from .safe_cells import from_cell as from_cell
 from .safe_cells import printable as printable
 from .safe_cells import with_noun as with_noun
 from .safe_cells import without_html as without_html
+from .setting_checks import check_names as check_names
 from .setting_checks import check_settings as check_settings
+from .setting_checks import check_word as check_word
 from .signature import Signature as Signature
 from .signature import difference as difference
 from .signature import written as written

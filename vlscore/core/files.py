@@ -23,7 +23,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import IO, Any, Union, get_args, get_origin, get_type_hints
 
-from vlscore.errors import ChecksumMismatch, OutputFailed
+from vlscore.errors import ChecksumMismatch, OutputFailed, UnknownName
 
 __version__ = "0.1.0"
 
@@ -195,6 +195,13 @@ def from_plain(kind: Any, data: Any) -> Any:
     raise ValueError(f"no {getattr(kind, '__name__', kind)}")
 
 
+# What reading of another content raises. A frame that an earlier version did not write is unknown.
+_UNREAD = (
+    *(ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError),
+    UnknownName,
+)
+
+
 @contextlib.contextmanager
 def reading_result(path: Path) -> Iterator[None]:
     """Raise ChecksumMismatch if a result file does not hold what its command writes.
@@ -203,7 +210,7 @@ def reading_result(path: Path) -> Iterator[None]:
     """
     try:
         yield
-    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
+    except _UNREAD:
         raise ChecksumMismatch(
             f"{path} does not have the form that this version of the command writes: an earlier "
             "version wrote it, or it was changed. Run the command again with --overwrite, or "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vlscore.core import Signature, file_digest
+from vlscore.core import Signature, check_names, file_digest
 from vlscore.data import columns_of, name_of, number_of, whole_rows
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.scored import Scored
@@ -56,6 +56,7 @@ def read_precomputed(
         InvalidSetting: a name in `lower_is_better` is no metric of the table, also where there is
             none, or a metric is computed here.
     """
+    check_names("lower_is_better", lower_is_better)
     if path is None:
         if lower_is_better:
             raise InvalidSetting(

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from vlscore.core import Registry, plain_name, registered_name, split_call, split_names
+from vlscore.core import Registry, check_word, plain_name, registered_name, split_call, split_names
 from vlscore.errors import InvalidSetting
 from vlscore.metrics.metric import Metric
 from vlscore.metrics.presets import PRESETS, Preset
@@ -171,7 +171,10 @@ def find_metrics(names: Any, comparisons: str | None = None) -> tuple[Metric, ..
     found = tuple(dict.fromkeys(metric for name in given for metric in _named(name)))
     if not found:
         raise InvalidSetting("no metric is named; `vlscore metrics` lists all names")
-    return found if comparisons is None else tuple(map(without_comparisons, found))
+    if comparisons is None:
+        return found
+    check_word("comparisons", comparisons, ("ignored",))
+    return tuple(map(without_comparisons, found))
 
 
 def without_comparisons(metric: Metric) -> Metric:

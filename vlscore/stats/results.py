@@ -45,7 +45,7 @@ from vlscore.core import (
     write_json,
     write_results,
 )
-from vlscore.errors import Failure, InvalidSetting
+from vlscore.errors import Failure, InvalidSetting, UnknownName
 from vlscore.stats.intervals import Interval
 from vlscore.stats.tables import TextTable, markdown, with_demonstration_note
 
@@ -252,9 +252,13 @@ class Result(FinishedRun):
             ]
 
     def frame(self, name: str) -> "pandas.DataFrame":
-        """Return the numbers of one part of the analysis; signatures in `attrs`."""
-        with reading_result(self.folder / CONTENT):
-            found = self.frames[name]
+        """Return the numbers of one part of the analysis; signatures in `attrs`.
+
+        Raises: UnknownName that lists the frames there are.
+        """
+        if name not in self.frames:
+            raise UnknownName(f"no frame {name!r}; there are {', '.join(self.frames)}")
+        found = self.frames[name]
         # A column without any value holds numbers, as of intervals over one study.
         empty = found.columns[found.isna().all()] if len(found) else ()
         return found.astype(dict.fromkeys(empty, float))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vlscore.core import check_names
 from vlscore.data import (
     Study,
     check_encodable,
@@ -81,6 +82,8 @@ def read_ratings(
 
     Raises: InvalidTable, InvalidSetting. Rows that cannot be used are in `bad`.
     """
+    check_names("ratings", ratings)
+    check_names("by_rater", by_rater)
     path = Path(path)
     if (published := _published(path)) is not None:
         return published(path)

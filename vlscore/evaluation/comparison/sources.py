@@ -9,6 +9,7 @@ from pathlib import Path
 from vlscore.core import (
     LIMIT,
     FinishedRun,
+    check_names,
     finished_run,
     first_of,
     require_same_images,
@@ -72,6 +73,7 @@ def open_sources(
 
     Raises: InvalidTable, InvalidSetting.
     """
+    check_names("systems", systems)
     if not systems:
         raise InvalidSetting("no system to compare: name at least one")
     own_columns, names = own_columns or {}, _names_of(systems)

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import IMAGES, OnProgress, first_of, frame, key_difference, no_progress
+from vlscore.core import (
+    IMAGES,
+    OnProgress,
+    check_names,
+    first_of,
+    frame,
+    key_difference,
+    no_progress,
+)
 from vlscore.data import (
     Study,
     StudyTable,
@@ -86,6 +94,8 @@ def evaluate(
         raise InvalidSetting(f"format is {' or '.join(FORMATS)}, not {format!r}")
     if part is not None:
         format = "parquet"  # Parts are joined; `join_parts` writes the format that is asked for.
+    check_names("keep", keep)
+    check_names("by", by)
     own_columns = {"keep": list(keep), "by": list(by), "patient": patient}
     names = own_names(own_columns)
     own = read_own(names, studies, scorer.metrics)

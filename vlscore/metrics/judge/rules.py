@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from vlscore.core import __version__
+from vlscore.core import __version__, check_word
 from vlscore.errors import InvalidReport
 from vlscore.findings import extraction_name
 from vlscore.metrics.judge.judge_tables import JudgeTables, load_tables
@@ -27,12 +27,16 @@ class RuleJudge:
         tables: significance, relations and words; default: the shipped ones.
         comparisons: "ignored": comparisons with earlier examinations are no errors.
 
+    Raises: InvalidSetting for another word.
+
     >>> judgement = RuleJudge().judge("Small left effusion.", "Large left effusion. Edema.")
     >>> [(str(e.category), e.severity, e.finding) for e in judgement.errors]
     [('wrong_severity', 4, 'pleural effusion'), ('omitted_finding', 3, 'edema')]
     """
 
     def __init__(self, tables: JudgeTables | None = None, comparisons: str | None = None) -> None:
+        if comparisons is not None:
+            check_word("comparisons", comparisons, ("ignored",))
         self.tables = tables or load_tables()
         self.comparisons = comparisons
 
