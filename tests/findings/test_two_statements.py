@@ -4,7 +4,7 @@ from itertools import permutations, product
 
 import pytest
 
-from vlscore.findings import Axis, Side, changes_of, extract
+from vlscore.findings import Axis, Side, Status, changes_of, extract
 
 PARTS = (
     ("lungs", "clear", "opacity"),
@@ -170,6 +170,20 @@ def test_sides_of_which_different_things_are_said(form, one, other, name, sides)
 )
 def test_words_that_neither_state_nor_deny(text, finding, polarity):
     assert misread([(text, {finding: polarity})]) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Follow up pneumonia.",
+        "No comparison. Evaluate pneumonia.",
+        "Status post treatment for pneumonia, now clear.",
+        "If pneumonia is suspected clinically, CT could help.",
+    ],
+)
+def test_what_is_asked_or_was_treated_is_not_there(text):
+    findings = [each for sentence in extract(text).sentences for each in sentence.findings]
+    assert not [each for each in findings if each.is_present and each.status is Status.CURRENT]
 
 
 def test_a_place_of_what_is_no_finding():
