@@ -11,14 +11,11 @@ from vlscore.cli.output import OutputOptions, echo, print_encoder_warning, show
 from vlscore.cli.progress import row_progress
 from vlscore.cli.shared import (
     EncoderOptions,
-    ImageRoot,
-    Limit,
     Out,
-    Rename,
     Section,
     Table,
+    TableOptions,
     options,
-    renamed,
     rows_of,
     worker_count,
 )
@@ -91,12 +88,10 @@ def judge(
     /,
     *,
     out: Out,
-    rename: Rename = (),
-    limit: Limit = None,
+    table: TableOptions = TableOptions(),
     section: Section = "all",
     evidence: Path | None = None,
     trust: float = 0.5,
-    image_root: ImageRoot = None,
     language_model: LanguageModelOptions = LanguageModelOptions(),
     encoding: Annotated[EncoderOptions, options(without=("C", "section"))] = EncoderOptions(),
     output: OutputOptions = OutputOptions(),
@@ -127,7 +122,7 @@ def judge(
     from vlscore.evaluation import judge as compute_judgements
     from vlscore.metrics import RuleJudge
 
-    columns = renamed(rename, "id", "reference", "candidate", "age", "indication")
+    columns = table.columns("id", "reference", "candidate", "age", "indication")
     age, indication = columns.pop("age", "age"), columns.pop("indication", "indication")
     embedder = None if evidence is None else encoding.embedder()
     judged_by, prices = language_model.judge(), language_model.token_prices()
@@ -135,7 +130,9 @@ def judge(
         if encoding.comparisons is not None:
             raise InvalidSetting("--comparisons is an option of the judge by rules: leave it out")
         echo(f"reports go to {judged_by.model}", err=True)
-    opened = open_studies(studies, needs=(), image_root=image_root, columns=columns, limit=limit)
+    opened = open_studies(
+        studies, needs=(), image_root=table.image_root, columns=columns, limit=table.limit
+    )
     # Where there is evidence, images are read first.
     total = rows_of(opened, opened if evidence is not None else None)
     with row_progress(total, "judging", quiet=output.is_silent) as on_progress:
