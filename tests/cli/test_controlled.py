@@ -41,5 +41,5 @@ def test_areas_are_printed(command, table, tmp_path):
 def test_a_metric_without_any_value_has_no_table_and_a_note(command, table, tmp_path):
     done = command("controlled", table, "-o", tmp_path / "out", "-m", f"{__name__}:nothing")
     assert done.exit_code == 0, done.output
-    assert "pairs have no nothing" in done.stderr
+    assert "without a value of nothing: " in done.stderr
     assert "Do sentences agree?" not in done.stdout

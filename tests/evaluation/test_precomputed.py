@@ -34,8 +34,8 @@ def test_values_are_joined_by_keys_in_any_order(tmp_path):
     }
     assert str(found.signatures["green"]).startswith("green|file:values.csv|sha256:")
     assert found.notes == (
-        f"{path}: 1 row belongs to no system and study",
-        f"{path}: 1 cell is not a number, the first in row 1: "
+        f"{path}: 1 row of no system and study",
+        f"{path}: 1 cell without a number, the first in row 1: "
         """column "own" holds 'x', not a number""",
     )
 

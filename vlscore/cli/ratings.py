@@ -7,7 +7,7 @@ from cyclopts import App
 
 from vlscore.cli.output import OutputOptions, Quiet, echo, print_notes, show
 from vlscore.cli.shared import ImageRoot, Out, Resamples, Seed, Several, named_values, options
-from vlscore.core import split_names
+from vlscore.core import split_names, with_noun
 from vlscore.evaluation import SheetSettings
 
 ratings = App(
@@ -54,8 +54,9 @@ def make(
         echo(f"{out} holds these results already; nothing was made", err=True)
     if not quiet:
         compares = settings.ask == ("preferences",)
-        what, verb = ("comparisons", "made") if compares else ("reports", "judged")
-        echo(f"{made.record['items']} {what} of {made.record['studies']} studies to be {verb}")
+        what, verb = ("comparison", "made") if compares else ("report", "judged")
+        studies_of = with_noun(made.record["studies"], "study")
+        echo(f"{with_noun(made.record['items'], what)} of {studies_of} to be {verb}")
         for rater in settings.raters:
             echo(f"wrote {out / f'sheet-{rater}.{settings.format[0]}'}")
 

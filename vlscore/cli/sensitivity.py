@@ -15,6 +15,7 @@ from vlscore.cli.shared import (
     options,
     worker_count,
 )
+from vlscore.core import with_noun
 from vlscore.evaluation import SensitivitySettings
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def sensitivity(
         )
     print_encoder_warning(embedder)
     if run.record["truncated"]:
-        echo(f"{run.record['truncated']} reports are longer than the encoder reads", err=True)
+        count = with_noun(run.record["truncated"], "report")
+        echo(f"longer than the encoder reads: {count}", err=True)
     show(run, output, "changes have no value", tables=_for_terminal(run))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vlscore.core import Signature, check_names, file_digest
+from vlscore.core import Signature, check_names, file_digest, with_noun
 from vlscore.data import columns_of, name_of, number_of, whole_rows
 from vlscore.errors import InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.scored import Scored
@@ -146,13 +146,10 @@ def _read_values(
         raise InvalidTable(f"{path}: none of its rows is a {row_name}")
     notes = []
     if others:
-        belong = "1 row belongs" if others == 1 else f"{others} rows belong"
-        notes.append(f"{path}: {belong} to no {row_name}")
+        notes.append(f"{path}: {with_noun(others, 'row')} of no {row_name}")
     if unread:
-        cells = "1 cell is not a number"
-        if len(unread) > 1:
-            cells = f"{len(unread)} cells are not numbers"
-        notes.append(f"{path}: {cells}, the first in {unread[0]}")
+        cells = with_noun(len(unread), "cell")
+        notes.append(f"{path}: {cells} without a number, the first in {unread[0]}")
     return DataFrame(values), reasons, notes
 
 

@@ -68,7 +68,7 @@ def test_a_rating_whose_counts_are_all_empty_was_not_made(tmp_path):
     np.testing.assert_array_equal(pairs.ratings["total errors"], [[1], [np.nan]])
     assert [(bad.row, bad.id) for bad in pairs.bad] == [(5, "s1")]
     (note,) = pairs.notes
-    assert note.startswith("1 ratings have empty counts alone and are read as not rated")
+    assert note.startswith("read as not rated: 1 rating with empty counts alone")
 
 
 def test_chosen_pairs_have_their_own_rows(tmp_path):

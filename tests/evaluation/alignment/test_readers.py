@@ -81,7 +81,7 @@ def test_a_row_whose_study_is_unreadable_leaves_no_sum_that_is_too_small(tmp_pat
     total = counts.sum(axis=(2, 3)).astype(float)
     total[lost, 0] = np.nan
     np.testing.assert_array_equal(pairs.ratings["total errors"], total)
-    assert any("1 ratings may lack counts" in note for note in pairs.notes)
+    assert any("left out: 1 rating that may lack counts" in note for note in pairs.notes)
 
 
 def test_missing_counts_are_0_and_said_and_a_table_without_zeros_is_read_as_it_is(tmp_path):

@@ -304,7 +304,7 @@ def test_metrics_computed_elsewhere_are_columns_of_the_systems_that_have_them(wr
     assert np.isnan(found["green", CONSTANT]["value"])
     assert "green" not in set(run.frame("differences")["metric"])
     assert run.signatures["green"].startswith("values|file:elsewhere.csv|sha256:")
-    assert "1 row belongs to no system and study compared" in " ".join(run.notes)
+    assert "1 row of no system and study compared" in " ".join(run.notes)
     with pytest.raises(InvalidSetting, match="name the table too"):
         compare(paths, tmp_path / "p", Scorer(metrics="rouge-l"), lower_is_better=["x"], **QUICK)
 

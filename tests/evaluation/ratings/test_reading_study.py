@@ -214,7 +214,7 @@ def test_a_study_that_is_compared_in_part_has_no_ranks(systems, tmp_path):
         row["preferred"] = "" if row is left else "tie"
     write_csv(path, rows)
     run = ratings_read(tmp_path / "s", tmp_path / "o", resamples=10)
-    assert any("1 times a rater compared only some reports" in note for note in run.notes)
+    assert any("1 time a rater compared only some reports" in note for note in run.notes)
     pairs = read_ratings(tmp_path / "s")
     assert "s05" not in pairs.studies
     assert set(pairs.ratings["preference rank"][0]) == {2.0}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import frame
+from vlscore.core import frame, with_noun
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import RatedPairs
 from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings
@@ -125,7 +125,7 @@ def _rated(
     studies = list(compress(pairs.studies, there))
     if len(set(studies)) < _LEAST_STUDIES:
         raise InvalidSetting(
-            f"{len(set(studies))} studies have values and ratings; a composite needs "
+            f"{with_noun(len(set(studies)), 'study')} with values and ratings; a composite needs "
             f"{_LEAST_STUDIES} at the least"
         )
     y = y[there]

@@ -38,6 +38,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from vlscore.core import with_noun
 from vlscore.data import columns_of, name_of, number_of, read_rows, text_of
 from vlscore.errors import InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import RatedPairs
@@ -151,7 +152,7 @@ def read_radevalx(folder: Path) -> RatedPairs:
     for row in rows:
         if row.reason is None and both[row.pair] == 1:
             row.reason = "is in only one of the two tables"
-    notes = [f"{empty} empty counts of RadEvalX are read as 0"] if empty else []
+    notes = [f"read as 0: {with_noun(empty, 'empty count')} of RadEvalX"] if empty else []
     return rated_pairs(rows, list(files), notes=notes, is_count=True)
 
 
@@ -304,7 +305,7 @@ def read_radpref(folder: Path) -> RatedPairs:
             row.scores[RATING] = rating
 
         rows += rating_rows(judged, read_record, f"{path.name}, ")
-    notes = [f"{waiting} ratings are marked needs_review and are left out"] if waiting else []
+    notes = [f"left out: {with_noun(waiting, 'rating')} marked needs_review"] if waiting else []
     has_counts = any(row.counts for row in rows)
     if cases is None:
         notes.append(f"RadPref has no {RADPREF_REPORTS} here, so there are no reports")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vlscore.core import with_noun
 from vlscore.data import Study, columns_of, number_of
 from vlscore.errors import Failure, InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import (
@@ -216,7 +217,7 @@ def _check_empty_counts(rows: Sequence[RatingRow]) -> list[str]:
     if not unrated:
         return []
     return [
-        f"{len(unrated)} ratings have empty counts alone and are read as not rated; a report "
+        f"read as not rated: {with_noun(len(unrated), 'rating')} with empty counts alone; a report "
         "without errors needs a 0"
     ]
 
@@ -243,8 +244,8 @@ def _check_lacking_counts(
     spoilt.update(lost)
     if lost:
         return [
-            f"{len(lost)} ratings may lack counts, because a row of theirs cannot be used; "
-            "they are left out"
+            f"left out: {with_noun(len(lost), 'rating')} that may lack counts, because a row of "
+            "the rater cannot be used"
         ]
     return [
         f"{len(short)} of {len(sizes)} ratings have fewer than {most} counts; those that are "

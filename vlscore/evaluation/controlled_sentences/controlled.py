@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnPhase, frame, no_phase, plain
+from vlscore.core import OnPhase, frame, no_phase, plain, with_noun
 from vlscore.data import ReportTable, TextPolicy, split_failures
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import IN_SAMPLE, ControlledSettings
@@ -178,7 +178,7 @@ def compare_sentences(
     resampling = on_phase("resampling metrics", len(table.values))
     for done, (metric, values) in enumerate(table.values.items(), start=1):
         if lacking := int((~np.isfinite(values.columns[0])).sum()):
-            notes.append(f"{lacking} pairs have no {metric}")
+            notes.append(f"without a value of {metric}: {with_noun(lacking, 'pair')}")
         scored = pairs.assign(value=values.columns[0][rows])
         scored = scored[np.isfinite(scored["value"])]
         groups = scored.groupby(["observation", "task", "of", "with"], sort=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from vlscore.core import FinishedRun, Signature, file_digest, finished_run
+from vlscore.core import FinishedRun, Signature, file_digest, finished_run, with_noun
 from vlscore.data import ColumnNames, Study, TextPolicy, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.comparison.sources import open_images, open_sources, split_name
@@ -95,8 +95,9 @@ def _of_oracles(
     every = {study: texts for study, texts in best.items() if len(texts) == len(oracles)}
     if not every:
         raise InvalidTable("no study has a hit of every oracle; look into their failures")
-    lacking = len(best) - len(every)
-    notes = [f"{lacking} studies without a hit of every oracle are left out"] if lacking else []
+    notes = []
+    if lacking := len(best) - len(every):
+        notes = [f"left out: {with_noun(lacking, 'study')} without a hit of every oracle"]
     shown: dict[str, Study | Failure] = {}
     if images:
         if studies is None and image_root is None:

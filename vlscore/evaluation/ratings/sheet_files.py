@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import cells, from_plain, plain, read_frame, reading_result
+from vlscore.core import cells, from_plain, plain, read_frame, reading_result, with_noun
 from vlscore.data import Study, read_image, shrunk_url
 from vlscore.errors import Failure, VLScoreError
 from vlscore.evaluation.ratings.questions import FIRST, PREFERENCES, SECOND, Question
@@ -140,9 +140,9 @@ def embedded_images(
             except VLScoreError:
                 unread += 1
                 shown[study].append({"alt": f"The {alt} cannot be read."})
-    notes = [f"{lacking} studies have no image"] if lacking else []
+    notes = [f"without an image: {with_noun(lacking, 'study')}"] if lacking else []
     if unread:
-        notes.append(f"{unread} images cannot be read; the page says so in their place")
+        notes.append(f"{with_noun(unread, 'image')} cannot be read; the page says so in that place")
     return shown, notes
 
 

@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import file_digest, finished_run
+from vlscore.core import file_digest, finished_run, with_noun
 from vlscore.data import is_missing, name_of, read_rows
 from vlscore.errors import Failure, InvalidStudy, InvalidTable
 from vlscore.evaluation.alignment.rated_pairs import RatedPairs
@@ -197,8 +197,8 @@ def _ranks(
     if not incomplete:
         return rows, []
     return rows, [
-        f"{incomplete} times a rater compared only some reports of a study; such a study has no "
-        "ranks of that rater, its comparisons count"
+        f"{with_noun(incomplete, 'time')} a rater compared only some reports of a study; such a "
+        "study has no ranks of that rater, its comparisons count"
     ]
 
 
