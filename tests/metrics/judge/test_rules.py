@@ -304,6 +304,14 @@ def test_severity_follows_the_finding_and_its_grade():
     )
 
 
+def test_a_tracheal_tube_at_a_wrong_height_is_actionable():
+    right = "Endotracheal tube in good position."
+    for wrong in ("0.5 cm above the carina.", "9 cm above the carina, should be advanced."):
+        assert severity(right, f"Endotracheal tube {wrong}") == 3
+    assert severity(right, "Endotracheal tube in the left main bronchus.") == 5
+    assert severity("PICC in the SVC.", "PICC in the right atrium.") == 2
+
+
 def test_a_coarser_name_is_better_than_none_and_worse_than_the_exact_one():
     reference = "Right lower lobe pneumonia."
     exact, coarse, none = (

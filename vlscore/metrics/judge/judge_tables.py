@@ -138,7 +138,7 @@ class JudgeTables:
             orders; all of `confusable`, and of `signs`, too.
         positions: by name; `misplaced` is that of a tip at a wrong distance.
         position_severity: (level, level) -> severity, in both orders.
-        extra_severity_if_misplaced: concept -> grades that a bad position is raised by.
+        extra_severity_if_misplaced: concept -> grades that a wrong position is raised by.
         patients: rules by age and indication.
         digest: of the files, 12 hexadecimal digits, for signatures.
     """

@@ -141,10 +141,9 @@ class PairErrors:
             )
             if stated.level == true.level or (is_one and "good" not in (stated.level, true.level)):
                 return
+            raised = self._tables.extra_severity_if_misplaced.get(pair.reference.concept, 0)
             severity = self._tables.position_severity[stated.level, true.level]
-            if "bad" in (stated.level, true.level):
-                raised = self._tables.extra_severity_if_misplaced.get(pair.reference.concept, 0)
-                severity = min(5, severity + raised)
+            severity = min(5, severity + raised)
             reason = f"the {device} is {true.name}, not {stated.name}"
         elif stated is not None and stated.level == "bad":
             category = ErrorCategory.FALSE_FINDING
