@@ -64,6 +64,18 @@ def severity(candidate, reference, patient=None):
             "Displaced fracture of the right 7th rib.",
             ("wrong_severity", "fracture"),
         ),
+        # Some names say how much: all of a lobe, of a lung.
+        (
+            "Right upper lobe is collapsed.",
+            "Minimal right upper lobe atelectasis.",
+            ("wrong_severity", "atelectasis"),
+        ),
+        ("Mild left opacity.", "White-out of the left lung.", ("wrong_severity", "opacity")),
+        (
+            "Partial collapse of the left lung.",
+            "Left lung collapse.",
+            ("wrong_severity", "lung collapse"),
+        ),
         ("A single chest tube.", "Two chest tubes.", ("wrong_severity", "chest tube")),
         ("A few granulomas.", "Innumerable granulomas.", ("wrong_severity", "granuloma")),
         ("Four broken ribs.", "One broken rib.", ("wrong_severity", "fracture")),
