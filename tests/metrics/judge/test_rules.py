@@ -76,6 +76,12 @@ def severity(candidate, reference, patient=None):
             "Left lung collapse.",
             ("wrong_severity", "lung collapse"),
         ),
+        (
+            "A single fracture of a left rib.",
+            "Fractures of the left third through sixth ribs.",
+            ("wrong_severity", "fracture"),
+        ),
+        ("Left rib fractures 5-9.", "One broken rib on the left.", ("wrong_severity", "fracture")),
         ("A single chest tube.", "Two chest tubes.", ("wrong_severity", "chest tube")),
         ("A few granulomas.", "Innumerable granulomas.", ("wrong_severity", "granuloma")),
         ("Four broken ribs.", "One broken rib.", ("wrong_severity", "fracture")),
