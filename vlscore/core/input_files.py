@@ -22,8 +22,10 @@ def images_frame(paths: Iterable[Path]) -> "pandas.DataFrame":
 
     found = []
     for path in dict.fromkeys(map(os.fspath, paths)):
-        # A file that is absent has failed; there is nothing to compare with later.
-        with contextlib.suppress(OSError):
+        # A file that is absent, or whose name no table can hold, has failed; there is nothing to
+        # compare with later.
+        with contextlib.suppress(OSError, UnicodeEncodeError):
+            path.encode()
             status = os.stat(path)
             found.append((path, status.st_size, status.st_mtime_ns, file_digest(path)))
     return pandas.DataFrame(found, columns=["path", "size", "changed", "sha256"])
