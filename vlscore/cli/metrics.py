@@ -31,7 +31,8 @@ def metrics_text(metrics: "Iterable[Metric]") -> str:
     for metric in metrics:
         missing = metric.missing()
         marked = marked or bool(missing)
-        sign = ("↑" if metric.higher_is_better else "↓") + ("*" if missing else " ")
+        direction = "↑" if metric.higher_is_better else "↓"
+        sign = (direction if metric.has_direction else " ") + ("*" if missing else " ")
         head = f"  {metric!s:<{_INDENT - 5}} {sign}"
         groups.setdefault(_group(metric), []).append(
             textwrap.fill(
@@ -60,12 +61,13 @@ def _group(metric: "Metric") -> str:
 def metric_text(metric: "Metric") -> str:
     """All that is known of one metric, a fact a line."""
     missing = metric.missing()
-    direction = "higher" if metric.higher_is_better else "lower"
+    direction = f"{'higher' if metric.higher_is_better else 'lower'} is better"
+    direction = direction if metric.has_direction else "neither higher nor lower is better"
     low, high = ("unbounded" if bound is None else f"{bound:.4g}" for bound in metric.bounds)
     facts = {
         "what": metric.description,
         "reads": _inputs(metric),
-        "direction": f"{direction} is better, from {low} to {high}",
+        "direction": f"{direction}, from {low} to {high}",
         "cost": _COSTS[metric.cost],
         "computed by": metric.library,
         "signature": _signature(metric) if not missing else "",

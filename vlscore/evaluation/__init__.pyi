@@ -42,6 +42,7 @@ from .comparison.paper_table import paper_table as paper_table
 from .comparison.paper_table import with_preset_columns as with_preset_columns
 from .comparison.sources import Source as Source
 from .comparison.sources import open_sources as open_sources
+from .comparison.statistics import sign_of as sign_of
 from .comparison.systems import Systems as Systems
 from .comparison.systems import join as join
 from .controlled_sentences.controlled import compare_sentences as compare_sentences

@@ -84,7 +84,8 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
         directions: dict[str, bool] = {}
         for metric in self.scorer.metrics:
             columns = zip(metric.columns, metric.outputs, strict=True)
-            directions |= {name: output.higher_is_better for name, output in columns}
+            if metric.has_direction:
+                directions |= {name: output.higher_is_better for name, output in columns}
             corpus = {corpus_name(metric, each.name): each for each in metric.corpus}
             directions |= {name: output.higher_is_better for name, output in corpus.items()}
         return directions.get(self.value or "")

@@ -134,6 +134,7 @@ class Metric:
         description: one sentence.
         citation: where it was published.
         higher_is_better: direction of the first number.
+        has_direction: whether one direction is better at all; if not, no system is the best.
         bounds: its smallest and largest possible value, None if there is no bound.
         further: numbers for a candidate besides the first.
         uses_image, uses_reference: what the value depends on besides the candidate.
@@ -165,6 +166,7 @@ class Metric:
     description: ClassVar[str] = ""
     citation: ClassVar[str] = ""
     higher_is_better: ClassVar[bool] = True
+    has_direction: ClassVar[bool] = True
     bounds: ClassVar[Bounds] = (None, None)
     further: ClassVar[tuple[Output, ...]] = ()
     uses_image: ClassVar[bool] = False

@@ -7,7 +7,7 @@ from typing import Any
 from vlscore.core import LIMIT, with_noun
 from vlscore.data import Study, open_reports
 from vlscore.errors import Failure, VLScoreError
-from vlscore.evaluation import BASELINE, heading_of, is_different
+from vlscore.evaluation import BASELINE, heading_of, is_different, sign_of
 from vlscore.metrics import FLAGS, NUMBERS
 from vlscore.pages.page_parts import TRIANGLE, Block, CaseList, Forest, RunView
 from vlscore.pages.run_studies import open_table, studies_by_row, text_policy_of
@@ -35,7 +35,7 @@ def evaluate_view(run: Result, options: PageOptions, view: RunView) -> None:
     values = run.rows(f"scores.{run.key['format']}")
     summary = run.frames["summary"].to_dict("records")
     numbers = [each for each in summary if not each["of_corpus"]]
-    better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in numbers}
+    better = {each["metric"]: sign_of(each) for each in numbers}
     means = {each["metric"]: bounds_of(each, "mean") for each in numbers}
     forest = [(each["metric"], *bounds_of(each, "mean")) for each in summary if each["of_corpus"]]
     if forest:
@@ -79,7 +79,7 @@ def compare_view(run: Result, options: PageOptions, view: RunView) -> None:
     """Fill the view of a comparison: its list begins with the differences of the systems."""
     records = run.frames["systems"].to_dict("records")
     systems = list(dict.fromkeys(each["system"] for each in records))
-    better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in records}
+    better = {each["metric"]: sign_of(each) for each in records}
     mains = list(dict.fromkeys(each["of"] for each in records))
     studies = run.record["studies"]
     view.lead = ", ".join(

@@ -10,10 +10,12 @@ from PIL import Image
 
 from tests.doubles import HashEncoder
 from tests.evaluation.samples import compare, numbers_of, write_table
+from vlscore.cli.metrics import metric_text
 from vlscore.data import TextPolicy, open_reports
 from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import evaluate, methods, paper_table
-from vlscore.metrics import Scorer, compute
+from vlscore.metrics import Scorer, compute, find_metric
+from vlscore.pages import report
 
 CONSTANT, NORMAL, RANDOM = "baseline:constant", "baseline:normal", "baseline:random"
 NEAREST = "baseline:nearest-image"
@@ -165,6 +167,28 @@ def test_baselines_take_the_section_that_is_scored(tmp_path, candidates):
     assert 0 < found["bleu-1", RANDOM]["value"] < 1
     assert found["bleu-1", RANDOM]["n"] == 24
     assert run.frame("texts")["verbatim"].tolist() == [1, 1, 0, 1]
+
+
+def test_a_number_without_a_direction_has_no_winner(write, tmp_path):
+    paths = [write("good", GOOD), write("bad", BAD)]
+    both = compare(paths, tmp_path / "both", Scorer(metrics="rouge-l,dale-chall"), **QUICK)
+    alone = compare(paths, tmp_path / "alone", Scorer(metrics="rouge-l"), **QUICK)
+    assert both.frame("differences").equals(alone.frame("differences"))
+    table = paper_table(both)
+    (column,) = [k for k, name in enumerate(table.columns) if name.startswith("Dale-Chall")]
+    assert table.columns[column] == "Dale-Chall"
+    assert {c for _, c in table.best} == {3 - column}
+    assert not any(signs[column] for signs in table.signs)
+    assert "over 1 test of this table" in table.caption
+    assert "dale-chall (neither direction is better)" in both.tables[1].columns
+    run = evaluate(paths[0], tmp_path / "scored", Scorer(metrics="rouge-l,dale-chall"))
+    assert [row[0] for row in run.tables[0].rows] == [
+        "rouge-l",
+        "dale-chall (neither direction is better)",
+    ]
+    assert "direction: neither higher nor lower" in metric_text(find_metric("dale-chall"))
+    for each in (both, run):
+        report(each.folder, out=tmp_path / "page.html")
 
 
 def test_images_are_embedded_once_and_a_study_without_a_value_counts_for_none(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from vlscore.core import with_noun
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.comparison.comparison_settings import TableSettings
+from vlscore.evaluation.comparison.statistics import sign_of
 from vlscore.metrics import Scorer, number_signature
 from vlscore.stats import (
     Interval,
@@ -33,6 +34,7 @@ _ALL = "all"
 _LEVEL = 0.05
 _WIDTH = 80
 _TIE, _UNTESTED = "†", "‡"
+_DIRECTIONS = ("", "↑", "↓")
 
 
 def numbers_in(result: "Result") -> list[Record]:
@@ -42,8 +44,8 @@ def numbers_in(result: "Result") -> list[Record]:
 
 
 def heading_of(number: Record) -> str:
-    """Return the name of a number as papers print it, with the direction."""
-    return f"{number['title']} {'↑' if number['higher_is_better'] else '↓'}"
+    """Return the name of a number as papers print it, with the direction if it has one."""
+    return f"{number['title']} {_DIRECTIONS[sign_of(number)]}".rstrip()
 
 
 def with_preset_columns(settings: TableSettings, scorer: Scorer | None) -> TableSettings:
@@ -169,9 +171,11 @@ def _marks(
 
     The signs are those of systems that no test tells from the best one, or from that of `against`,
     where the comparison has one. Two baselines are not tested against each other, and without a
-    test nothing is known of a difference. Of a single system, none is the best.
+    test nothing is known of a difference. Of a single system, or of a number without a direction,
+    none is the best.
     """
-    order = -1 if number["higher_is_better"] else 1
+    if not (order := -sign_of(number)):
+        return [], {}
     known = {system: v.estimate for system, v in values.items() if not math.isnan(v.estimate)}
     ranked = sorted(known, key=lambda system: order * known[system])
     own = without_rounding([known[system] for system in ranked])

@@ -3,11 +3,11 @@
 All systems and differences are computed over the same studies.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from vlscore.stats import (
     sums_by_group,
 )
 
+if TYPE_CHECKING:
+    import pandas
+
 Array = NDArray[np.float64]
 Record = dict[str, Any]
 
@@ -37,7 +40,8 @@ class Number:
     Attributes:
         facts: metric (name of the number, as in "findings-f1.precision" or "bleu-4 corpus"), of
             (name of the metric), title (as papers print it), primary (whether it is the one number
-            of its metric that a paper prints), of_corpus, higher_is_better.
+            of its metric that a paper prints), of_corpus, higher_is_better (None: neither is
+            better).
         statistics: (k, n, s) sums; nan where a study has no value.
         corpus: metric and name of its output, for a value of the whole corpus; None for a mean.
         all_systems: whether a study counts only where every system has a value; else systems
@@ -67,7 +71,9 @@ def facts_of(metric: Metric | str, better: bool = True) -> list[Record]:
 
     def facts(name: str, title: str, primary: bool, better: bool, corpus: bool = False) -> Record:
         known = {"metric": name, "of": str(metric), "title": title, "primary": primary}
-        return {**known, "of_corpus": corpus, "higher_is_better": better}
+        has_direction = isinstance(metric, str) or metric.has_direction
+        direction = better if has_direction else None
+        return {**known, "of_corpus": corpus, "higher_is_better": direction}
 
     if isinstance(metric, str):
         return [facts(metric, metric, True, better)]
@@ -196,7 +202,9 @@ def _of_number(
                 value = sums.value(k, number.combine).supported(support)
                 left_out = sums.left_out(k, number.combine) or None
             values[name] = {"value": value, "support": support, "left_out": left_out}
-        for a, b in combinations(range(len(names)), 2):
+        # Without a direction, a difference makes no system better.
+        pairs = combinations(range(len(names)), 2)
+        for a, b in pairs if facts["higher_is_better"] is not None else ():
             if not is_tested(names[a], names[b], against):
                 continue
             found = sums_of(statistics, there).difference(a, b, number.combine)
@@ -215,6 +223,19 @@ def _of_number(
             )
     nothing = {"value": UNDEFINED, "support": None, "left_out": None}
     return [{**facts, "system": name, **values.get(name, nothing)} for name in systems], tests
+
+
+def sign_of(number: Mapping[str, Any]) -> int:
+    """Return 1 where a larger value of a number is better, -1 where a smaller one is, else 0."""
+    better = number["higher_is_better"]
+    return 0 if better is None else 1 if better else -1
+
+
+def with_directions(numbers: "pandas.DataFrame") -> list[str]:
+    """Return the name of each number, with its direction where larger values are not better."""
+    behind = (" (neither direction is better)", "", " (lower is better)")
+    records = numbers[["metric", "higher_is_better"]].to_dict("records")
+    return [f"{each['metric']}{behind[sign_of(each)]}" for each in records]
 
 
 def is_tested(first: str, second: str, against: str | None) -> bool:

@@ -13,6 +13,7 @@ from vlscore.evaluation.comparison.paper_table import (
     is_different,
     numbers_in,
 )
+from vlscore.evaluation.comparison.statistics import sign_of, with_directions
 from vlscore.stats import (
     DEMONSTRATION,
     NOTHING,
@@ -69,9 +70,8 @@ def comparison_tables(run: "Result") -> list[TextTable]:
 
 def _systems_table(systems: "pandas.DataFrame") -> TextTable:
     """Return one row a system, one column a number, with intervals; the last row is n."""
-    lower = systems["higher_is_better"].map({True: "", False: " (lower is better)"})
     rows = systems.assign(
-        heading=systems["metric"] + lower, cell=interval_cells(systems, "value", _DIGITS)
+        heading=with_directions(systems), cell=interval_cells(systems, "value", _DIGITS)
     )
     numbers = rows.drop_duplicates("metric").set_index("heading")
     supports = numbers["metric"].map(_supports(systems))
@@ -132,7 +132,7 @@ def baseline_notes(
 
     Args: what: the baseline in words, as in "reports that are always normal".
     """
-    better = {each["metric"]: 1 if each["higher_is_better"] else -1 for each in values}
+    better = {each["metric"]: sign_of(each) for each in values}
     titles = {each["metric"]: each["title"] for each in values if each["primary"]}
     found: dict[str, tuple[list[str], list[str]]] = {}
     for test in tests:
@@ -304,14 +304,15 @@ def draw_comparison(result: "Result", format: str, columns: Sequence[str] = ()) 
             pair=tests["first"] + " − " + tests["second"], p=tests["adjusted_p"].fillna(tests["p"])
         )
         differences = intervals_in(tests, "metric", "pair", "difference")
-        panels = {heading: differences.get(own["metric"], {}) for heading, own in shown.items()}
+        tested = {name: own for name, own in shown.items() if own["metric"] in differences}
+        panels = {heading: differences[own["metric"]] for heading, own in tested.items()}
         hollow = {
             heading: [
                 pair
                 for pair, p in tests[tests["metric"] == own["metric"]][["pair", "p"]].to_numpy()
                 if not is_different(panels[heading][pair], p)
             ]
-            for heading, own in shown.items()
+            for heading, own in tested.items()
         }
         note = (
             f"First minus second system; {_BARS}; hollow: not "

@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from vlscore.core import with_noun
 from vlscore.errors import VLScoreError
-from vlscore.evaluation.comparison.statistics import numbers_and_tests, numbers_of
+from vlscore.evaluation.comparison.paper_table import heading_of
+from vlscore.evaluation.comparison.statistics import (
+    numbers_and_tests,
+    numbers_of,
+    with_directions,
+)
 from vlscore.evaluation.scored import Scored
 from vlscore.metrics import OTHERS, metric_from_file, percentile_column
 from vlscore.stats import (
@@ -135,8 +140,7 @@ def evaluation_tables(run: "Result") -> list[TextTable]:
 def _table(title: str, summary: "pandas.DataFrame") -> TextTable:
     columns = {"metric": "metric", **_MEAN, "median": "median", "n": "n"}
     rows, caption = _cells(summary), []
-    lower = {True: "", False: " (lower is better)"}
-    rows["metric"] += summary["higher_is_better"].map(lower)
+    rows["metric"] = with_directions(summary)
     if summary["metric"].str.endswith(percentile_column("")).any():
         caption.append(_PERCENTILE)
     if "support" in summary and summary["support"].notna().any():
@@ -170,7 +174,7 @@ def draw_scores(result: "Result", format: str, columns: Sequence[str] = ()) -> l
     for each in result.frame("summary").to_dict("records"):
         if each["metric"] != each["of"]:
             continue
-        title = f"{_printed(each['of'], result.folder)} {'↑' if each['higher_is_better'] else '↓'}"
+        title = heading_of({**each, "title": _printed(each["of"], result.folder)})
         values[title] = scores[each["of"]].tolist()
         if each["n"]:
             means[title] = interval_in(each, "mean")

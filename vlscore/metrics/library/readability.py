@@ -1,7 +1,7 @@
 """Readability of a report as a school grade; it does not depend on image or reference.
 
-No direction is better in itself. `higher_is_better` is False by convention: lower is easier. An
-empty report has the grade 0; a report of one or two words counts as one sentence.
+No direction is better in itself: lower is easier. An empty report has the grade 0; a report of one
+or two words counts as one sentence.
 
 Grades are computed by textstat, which needs NLTK's cmudict for syllables; nothing is downloaded.
 textstat counts syllables even for Dale-Chall, which does not need them, and downloads cmudict if it
@@ -34,6 +34,7 @@ class _ReadingGrade(Metric):
     """Base of the grades."""
 
     higher_is_better = False
+    has_direction = False
     bounds: ClassVar[Bounds] = (0.0, None)
     uses_reference = False
     library = "textstat"
