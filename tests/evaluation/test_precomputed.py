@@ -29,7 +29,7 @@ def test_values_are_joined_by_keys_in_any_order(tmp_path):
     assert np.array_equal(found.rows["radcliq-v1"], [1, np.nan, 3], equal_nan=True)
     assert found.rows["green"].tolist() == [0.1, 0.2, 0.3]
     assert found.failures == {
-        (1, "radcliq-v1"): f"{path} has no value",
+        (1, "radcliq-v1"): f"{path} has no value of radcliq-v1",
         (2, "own"): f"""{path}, row 1: column "own" holds 'x', not a number""",
     }
     assert str(found.signatures["green"]).startswith("green|file:values.csv|sha256:")

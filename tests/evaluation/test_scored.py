@@ -62,7 +62,7 @@ def test_values_from_elsewhere_are_columns_of_their_rows(scored, tmp_path):
     path.write_text("id,other\nd,4\na,1\nc,3\n")
     filled = scored.filled(read_precomputed(path, {"id": list("abcd")}))
     assert np.array_equal(filled.rows["other"], [1, np.nan, 3, 4], equal_nan=True)
-    assert filled.errors == [None, f"{path} has no value", None, "not read"]
+    assert filled.errors == [None, f"{path} has no value of other", None, "not read"]
     assert filled.counts().set_index("name")["n"].to_dict() == {
         "bleu-1": 3,
         "rouge-l": 3,

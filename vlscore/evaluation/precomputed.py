@@ -112,7 +112,9 @@ def _read_values(
     taken: Counter[tuple[str, ...]] = Counter()
     count = len(next(iter(keys.values())))
     values = {column: np.full(count, np.nan) for column in columns}
-    reasons = {(k, column): f"{path} has no value" for column in columns for k in range(count)}
+    reasons = {
+        (k, column): f"{path} has no value of {column}" for column in columns for k in range(count)
+    }
     unread: list[str] = []
     others = 0
     for number, record in whole_rows(path):

@@ -329,6 +329,15 @@ def test_metrics_computed_elsewhere_are_columns_of_the_systems_that_have_them(wr
     assert "green" not in set(run.frame("differences")["metric"])
     assert run.signatures["green"].startswith("values|file:elsewhere.csv|sha256:")
     assert "1 row of no system and study compared" in " ".join(run.notes)
+    assert not run.failures
+    # Of a system with some values, every other one is missing: an empty cell, a row too few.
+    rows[3] = "good,s3,,3"
+    values.write_text("\n".join(["system,id,green,radcliq-v1", *rows[:-1], ""]))
+    run = compare(paths, tmp_path / "q", Scorer(metrics="rouge-l"), values=values, **QUICK)
+    assert [(each.row, each.id, each.reason) for each in run.failures] == [
+        ("good", "s3", f"{values} has no value of green"),
+        ("good", "s23", f"{values} has no value of green; {values} has no value of radcliq-v1"),
+    ]
     with pytest.raises(InvalidSetting, match="name the table too"):
         compare(paths, tmp_path / "p", Scorer(metrics="rouge-l"), lower_is_better=["x"], **QUICK)
 

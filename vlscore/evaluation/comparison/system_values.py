@@ -129,13 +129,24 @@ def values_of(
     found = Scored.joined([_of_system(systems, name, known[name]) for name in names])
     if (read := systems.precomputed) is None:
         return found
-    # A number that the table lacks is no failure: the system's other numbers are compared.
+    # A system without any value of a metric is not compared by it, and has no failures.
+    count = len(systems.studies)
+    given = {
+        (first, name)
+        for first in range(0, len(read.rows), count)
+        for name, has_any in read.rows[first : first + count].notna().any().items()
+        if has_any
+    }
     return found.filled(
         replace(
             read,
             rows=read.rows.reindex(found.rows.index),
             signatures={name: each.of("values") for name, each in read.signatures.items()},
-            failures={},
+            failures={
+                (row, name): why
+                for (row, name), why in read.failures.items()
+                if (row - row % count, name) in given
+            },
         )
     )
 
