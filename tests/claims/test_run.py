@@ -101,6 +101,18 @@ def test_the_image_judges_every_claim(tables, result):
     assert not rows.has_evidence[rows.finding == "fracture"].any()
 
 
+def test_studies_that_evidence_is_fitted_to_are_counted(tables, result, tmp_path):
+    (fit, rows), (studies, _) = tables
+    assert not any("an id that" in note for note in result.notes)
+    some = tmp_path / "some.jsonl"
+    images = [{**row, "image": str(fit.parent / row["image"])} for row in rows[:7]]
+    some.write_text("".join(json.dumps(row) + "\n" for row in images))
+    embedder = StudyEmbedder(SeeingEncoder(), cache=False)
+    found = claims(some, tmp_path / "out", embedder, fit=fit, calibrate=studies)
+    (note,) = [note for note in found.notes if "an id that" in note]
+    assert note.startswith(f"7 studies have an id that {fit} has as well: ")
+
+
 def test_the_findings_are_described(result):
     findings = result.frame("findings").set_index("finding")
     assert findings.loc["cardiomegaly", "AUC"] > 0.95

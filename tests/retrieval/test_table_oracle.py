@@ -208,12 +208,29 @@ def test_own_copies_and_own_studies_are_excluded(index, studies, tmp_path):
     for id, rows in exact.items():
         assert rows == everything[id] - {hit["row"] for hit in hits[id] if hit["verbatim"]}
     assert "|excl:exact|" in next(iter(result.signatures.values()))
+    assert not any("own id" in note for note in result.notes)
     own, result = found("own", exclude_ids="own")
     assert own["s0"] == everything["s0"] - {row}
     assert own["s1"] == everything["s1"]
     reasons = {failure.id: failure.reason for failure in result.failures}
     assert reasons["s2"] == 'no column "own" to exclude ids by'
     assert "|excl:ids(own)|" in next(iter(result.signatures.values()))
+
+
+def test_studies_whose_best_hit_is_their_own_report_are_counted(index, studies, tmp_path):
+    rows = read_jsonl(studies)
+    best = {id: hits[0] for id, hits in hits_of(_found(studies, tmp_path / "a", index)).items()}
+    for row in rows[:2]:
+        row["id"] = best[row["id"]]["ids"].split(";")[0]
+    write_jsonl(studies, rows)
+    result = _found(studies, tmp_path / "b", index)
+    assert "the best hit of 2 of 9 studies has the study's own id" in " ".join(result.notes)
+    result = _found(studies, tmp_path / "c", index, exclude_ids="id")
+    assert not any("own id" in note for note in result.notes)
+
+
+def _found(studies, out, index, **options):
+    return oracle(studies, out, index, embedder(), OracleSettings(k=3, **options))
 
 
 def test_a_metric_that_does_not_look_at_the_image_needs_none(index, studies, tmp_path):

@@ -33,6 +33,7 @@ from .images.read import as_radiograph as as_radiograph
 from .images.read import read_image as read_image
 from .join_keys import how_ids_differ as how_ids_differ
 from .join_keys import listed_ids as listed_ids
+from .join_keys import shared_ids_note as shared_ids_note
 from .phantom.phantom_pairs import PhantomStudy as PhantomStudy
 from .phantom.phantom_pairs import sample_studies as sample_studies
 from .phantom.render import render as render

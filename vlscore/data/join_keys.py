@@ -7,14 +7,17 @@ user says so, or where the files hold nothing but one report a line.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vlscore.data.cells import id_of
 from vlscore.errors import InvalidStudy, InvalidTable
+
+if TYPE_CHECKING:
+    from vlscore.data.tables import Table
 
 # Names of columns of ids, without case, blanks and signs; then others that name one study.
 _IDS = ("id", "studyid")
@@ -260,6 +263,27 @@ def how_ids_differ(ours: Collection[str], theirs: Collection[str]) -> str | None
             if (near := known.get(change(id))) is not None and change(id):
                 return f"ids differ {words} ({id} and {near})"
     return None
+
+
+def shared_ids_note(
+    table: "Table[Any]",
+    ids: Iterable[str],
+    learnt: "Table[Any]",
+    their_ids: Iterable[str],
+    so: str,
+) -> list[str]:
+    """Return a note on studies whose id is in a table that was learnt from; none for none.
+
+    Of a table without a column of ids, nothing is known, unless it is the same file.
+
+    Args: so: what follows for these studies.
+    """
+    has_ids = all(each.id_column in each.found for each in (table, learnt))
+    known = set(their_ids) if has_ids or table.sha256 == learnt.sha256 else set()
+    if not (count := sum(name in known for name in ids)):
+        return []
+    has = "study has" if count == 1 else "studies have"
+    return [f"{count:,} {has} an id that {learnt.path} has as well: {so}"]
 
 
 def listed_ids(ids: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from vlscore.claims import (
     verdicts_of,
 )
 from vlscore.core import OnProgress, __version__, file_digest, frame, no_progress
-from vlscore.data import StudyTable, as_table, columns_of
+from vlscore.data import StudyTable, as_table, columns_of, shared_ids_note
 from vlscore.embedding import EmbeddedTable, StudyEmbedder, embed_table
 from vlscore.errors import Failure, InvalidSetting
 from vlscore.evaluation.claim_evidence import evidence_of, open_fit, read_labels_of
@@ -41,6 +41,9 @@ _FINDINGS_CAPTION = (
     "95 % interval; a finding whose interval includes .5 gets no verdict. A side or a change is "
     "calibrated among images that have the finding. Decided: share of the claims with a verdict; "
     "the others are: cannot tell. The rate is not that of a single finding."
+)
+_OWN_IMAGE = (
+    "the evidence may be learnt from their own images and reports, and the rate does not hold then"
 )
 _PROMISE = (
     "of each total of supported, and of contradicted, claims at most {:.0%} are expected to be "
@@ -122,6 +125,9 @@ def claims(
         began = time.monotonic()
         images = next(embedded)
         seconds = time.monotonic() - began
+        for each in to_fit:
+            ids, theirs = (study.id for study in images.studies), (row.id or "" for row in each)
+            about += shared_ids_note(table, ids, each, theirs, _OWN_IMAGE)
         frames, rows = _verdicts(found, images, rate)
         return Content(
             frames,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import OnProgress, frame, no_progress
+from vlscore.core import OnProgress, frame, no_progress, with_noun
 from vlscore.data import Study, StudyTable, TextPolicy, as_table
 from vlscore.embedding import EmbeddedTable, StudyEmbedder, embedded_batches
 from vlscore.errors import Failure
@@ -147,8 +147,22 @@ def _content(
         rows={HITS: hits},
         failures=failures,
         signatures={search.target.name: search.signature},
+        notes=() if table.also else _own_hits_notes(table, hits),
         facts=facts,
     )
+
+
+def _own_hits_notes(table: StudyTable, hits: "pandas.DataFrame") -> list[str]:
+    """Return a note on studies whose best hit is a row of the index with their own id."""
+    best = hits[hits["rank"] == 1]
+    pairs = zip(best["study_id"], best["ids"], strict=True)
+    own = sum(name in ids.split(";") for name, ids in pairs)
+    if not own or table.id_column not in table.found:
+        return []
+    return [
+        f"the best hit of {own:,} of {with_noun(len(best), 'study')} has the study's own id: "
+        f"--exclude-ids {table.id_column} leaves such rows of the index out"
+    ]
 
 
 def _rows(index: Index, study: Study, numbers: Array) -> Iterator[tuple[Any, ...]]:

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from vlscore.core import keep_freed_memory, output_folder, peak_memory, write_results
+from vlscore.data import shared_ids_note
 from vlscore.embedding import view_notes
 from vlscore.encoders import (
     STYLES,
@@ -207,6 +208,7 @@ class _TrainingTask:
         self.loaded = loaded_encoder(self.start)
         key, preparation = self.key(), self.validation or self.preparation
         notes = () if self.loaded is None else view_notes(self.loaded, self.preparation.views)
+        notes = (*notes, *self._shared_notes())
         other_folders = (PAIRS_FOLDER, f"{PAIRS_FOLDER}-validation")
         with ExitStack() as stack:
             stack.enter_context(connected(self.processes, self.device))
@@ -245,6 +247,15 @@ class _TrainingTask:
                     training.states.remove()
             record = {} if finished is None else finished.record
             return TrainingRun(self.out, record, bool(has_ended), notes)
+
+    def _shared_notes(self) -> list[str]:
+        """Return a note on studies to validate on that are among the training studies."""
+        if self.validation is None:
+            return []
+        tables = [each.table.with_roles(()) for each in (self.validation, self.preparation)]
+        ids, theirs = ((row.id or "" for row in table) for table in tables)
+        so = "the validation is of studies that the encoder was trained on"
+        return shared_ids_note(tables[0], ids, tables[1], theirs, so)
 
     def _training(self) -> tuple[Training, list[str]]:
         """Return the training, and the observations that `findings_weight` adds to the loss."""

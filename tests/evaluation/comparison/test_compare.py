@@ -232,6 +232,9 @@ def test_the_nearest_image_is_one_of_the_training_table(write, images, tmp_path,
     )
     assert NEAREST not in run.frame("texts")["system"].tolist()
     assert f"{NEAREST} is left out: {train} has no column of images" in run.notes
+    assert not any("an id that" in note for note in run.notes)
+    run = compare([path], tmp_path / "q", scorer, baselines=True, train=open_reports(path), **QUICK)
+    assert any(f"24 studies have an id that {path} has as well" in note for note in run.notes)
 
 
 def test_images_of_all_tables_are_those_of_the_same_studies(write, images, tmp_path):

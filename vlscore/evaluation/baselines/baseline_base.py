@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 REFERENCE, ZERO_SHOT, PROBE = "reference", "zero-shot", "probe"
 # What a baseline can need.
 TRAIN, TRAIN_IMAGES, IMAGES = "train", "train images", "images"
+# What follows for studies that are in the training table as well.
+OWN_REPORT = "their own report may be among the training reports"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,11 +20,13 @@ from vlscore.data import (
     TextPolicy,
     as_table,
     open_reports,
+    shared_ids_note,
     split_failures,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidStudy, InvalidTable, VLScoreError
 from vlscore.evaluation.baselines.baseline_base import (
     IMAGES,
+    OWN_REPORT,
     REFERENCE,
     TRAIN,
     TRAIN_IMAGES,
@@ -112,7 +114,7 @@ def baseline(
             on_progress(before + done, bad)
 
         found, failures, shared = _candidates(
-            chosen, learnt, table, policy, embedder, workers, on_rows
+            chosen, learnt, trained, table, policy, embedder, workers, on_rows
         )
         records = (json_line(_record(study, text, str(signature))) for study, text in found)
         (folder / CANDIDATES).write_text("".join(records), encoding="utf-8", newline="")
@@ -221,6 +223,7 @@ def training_reports(
 def _candidates(
     chosen: Baseline,
     learnt: TrainingReports,
+    trained: StudyTable | ReportTable | None,
     table: StudyTable,
     policy: TextPolicy,
     embedder: "StudyEmbedder | None",
@@ -258,11 +261,11 @@ def _candidates(
     if not found:
         why = f"row {failures[0].row}: {failures[0].reason}" if failures else "it has no rows"
         raise InvalidTable(f"{table.path}: no row has a candidate; {why}")
-    ids = {report.id for report in learnt.whole}
-    if not (shared := sum(case.id in ids for case in cases.values())):
+    if trained is None:
         return found, failures, []
-    note = "have an id that the training table has as well: their own report may be among the"
-    return found, failures, [f"{shared} studies {note} training reports"]
+    ids = (case.id for case in cases.values())
+    theirs = (report.id for report in learnt.whole)
+    return found, failures, shared_ids_note(table, ids, trained, theirs, OWN_REPORT)
 
 
 def _record(study: Study, candidate: str, signature: str) -> dict[str, Any]:

@@ -17,9 +17,11 @@ from vlscore.data import (
     TextPolicy,
     how_ids_differ,
     select,
+    shared_ids_note,
     split_failures,
 )
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
+from vlscore.evaluation.baselines.baseline_base import OWN_REPORT
 from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings
 from vlscore.evaluation.comparison.sources import (
     Source,
@@ -172,6 +174,8 @@ def read_systems(
             raise InvalidTable(f"{table.path}: holds no report that can be used{why}")
         train = [report.text for report in reports]
         notes += [f"{table.path}: {len(bad)} reports cannot be used"] if bad else []
+        theirs = (report.id for report in reports)
+        notes += shared_ids_note(sources[0].table, ids, table, theirs, OWN_REPORT)
         if settings.baselines and images is not None:
             train_images = training_images(table, images, image_root)
     patients = None
