@@ -12,6 +12,7 @@ An index may come from an untrusted source: no file is unpickled, and what is re
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -55,8 +56,6 @@ _FACTS = "index"
 # Rows that are read and embedded at a time.
 _REPORTS_AT_ONCE, _IMAGES_AT_ONCE = 500, 100
 _SCHEMA = pa.schema([("text", pa.string()), ("ids", pa.list_(pa.string()))])
-
-Embed = Callable[[Sequence[str]], EmbeddedRows]
 
 
 @dataclass(frozen=True)
@@ -287,18 +286,7 @@ def index_build(
     def compute(path: Path) -> Content:
         import pandas
 
-        if isinstance(opened, StudyTable):
-            with embedder.decoder(workers) as decoder:
-                embed = partial(embedder.embed_images, decoder=decoder)
-                found = _embedded(_images(opened), embed, _IMAGES_AT_ONCE, on_progress)
-        else:
-            reports = opened.selected(policy)
-            found = _embedded(reports, embedder.embed_texts, _REPORTS_AT_ONCE, on_progress)
-        vectors, ids, failures = found
-        if not ids:
-            row, id, why = failures[0]
-            count = f"none of its {len(failures)} rows can be used"
-            raise InvalidTable(f"{opened.path}: {count}; row {row} ({id}): {why}")
+        vectors, ids, failures = _embedded(opened, policy, embedder, workers, on_progress)
         np.save(path / VECTORS, vectors, allow_pickle=False)
         if approximate is not None:
             build_approximate(vectors, approximate, path / FAISS)
@@ -327,12 +315,15 @@ def index_build(
 
 
 def _embedded(
-    rows: Iterator[Report | Failure], embed: Embed, at_once: int, on_progress: OnProgress
+    table: ReportTable | StudyTable,
+    policy: TextPolicy,
+    embedder: StudyEmbedder,
+    workers: int,
+    on_progress: OnProgress,
 ) -> tuple[NDArray[np.float32], dict[str, dict[str, None]], list[Failure]]:
-    """Embed the distinct texts of reports.
+    """Embed the distinct reports of a table, or the images of a table of studies.
 
-    Returns: their vectors (n, d); each text with its ids, in the order of the table; the rows that
-        cannot be used.
+    Returns: their vectors (n, d); each text (or path) with its ids; rows that cannot be used.
     """
     ids: dict[str, dict[str, None]] = {}
     reasons: dict[str, str] = {}
@@ -340,25 +331,36 @@ def _embedded(
     vectors: list[NDArray[np.float32]] = []
     done = 0
     on_progress(0, 0)
-    while some := list(islice(rows, at_once)):
-        texts = dict.fromkeys(row.text for row in some if isinstance(row, Report))
-        new = [text for text in texts if text not in ids and text not in reasons]
-        found = embed(new)
-        reasons |= {new[k]: str(error) for k, error in found.failures.items()}
-        own = found.vectors.numpy()
-        for k in np.flatnonzero(~np.isfinite(own).all(axis=1)):
-            reasons.setdefault(new[k], "the encoder returned an embedding that is not finite")
-        vectors.append(own[[text not in reasons for text in new]])
-        ids |= {text: {} for text in new if text not in reasons}
-        for row in some:
-            if isinstance(row, Failure):
-                failures.append(row)
-            elif row.text in reasons:
-                failures.append(Failure(row.row, row.id, reasons[row.text]))
-            else:
-                ids[row.text][row.id] = None
-        done += len(some)
-        on_progress(done, len(failures))
+    with ExitStack() as stack:
+        if isinstance(table, StudyTable):
+            decoder = stack.enter_context(embedder.decoder(workers))
+            rows, at_once = _images(table), _IMAGES_AT_ONCE
+            embed: Callable[..., EmbeddedRows] = partial(embedder.embed_images, decoder=decoder)
+        else:
+            rows, at_once, embed = table.selected(policy), _REPORTS_AT_ONCE, embedder.embed_texts
+        while some := list(islice(rows, at_once)):
+            texts = dict.fromkeys(row.text for row in some if isinstance(row, Report))
+            new = [text for text in texts if text not in ids and text not in reasons]
+            found = embed(new)
+            reasons |= {new[k]: str(error) for k, error in found.failures.items()}
+            own = found.vectors.numpy()
+            for k in np.flatnonzero(~np.isfinite(own).all(axis=1)):
+                reasons.setdefault(new[k], "the encoder returned an embedding that is not finite")
+            vectors.append(own[[text not in reasons for text in new]])
+            ids |= {text: {} for text in new if text not in reasons}
+            for row in some:
+                if isinstance(row, Failure):
+                    failures.append(row)
+                elif row.text in reasons:
+                    failures.append(Failure(row.row, row.id, reasons[row.text]))
+                else:
+                    ids[row.text][row.id] = None
+            done += len(some)
+            on_progress(done, len(failures))
+    if not ids:
+        first = failures[0]
+        reason = f"row {first.row} ({first.id}): {first.reason}"
+        raise InvalidTable(f"{table.path}: none of its {done} rows can be used; {reason}")
     return np.concatenate(vectors), ids, failures
 
 
