@@ -175,6 +175,12 @@ def test_each_further_alternative_costs():
     assert ratings[0] == 1.0
     assert ratings == sorted(ratings, reverse=True)
     assert len(set(ratings)) == len(ratings)
+    # In another sentence, too.
+    again = "Left basal scar. Left basal scar or atelectasis"
+    assert value(f"{again}.", reference)[0] == 1.0
+    assert value(f"{again} or edema.", reference)[0] < 1.0
+    assert value(f"{again}. Left basal scar or edema.", reference)[0] < 1.0
+    assert value("Granuloma. Mass or granuloma.", "Granuloma.")[0] < 1.0
     # Without one that is there, what is unlike the others is invented by itself.
     assert len(errors("Hernia or fracture or pneumothorax.", "Normal.")) == 3
     assert len(errors("Atelectasis or pneumonia.", "Normal.")) == 1

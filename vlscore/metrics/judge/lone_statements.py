@@ -7,7 +7,7 @@ the reference states.
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from vlscore.findings import TemporalChange
+from vlscore.findings import Finding, TemporalChange
 from vlscore.metrics.judge.compared_reports import ComparedReports, quote_of
 from vlscore.metrics.judge.judge_tables import JudgeTables
 from vlscore.metrics.judge.judgement import ErrorItem, Quote
@@ -48,13 +48,7 @@ class LoneStatements:
 
     def false(self, matching: Matching) -> tuple[list[ErrorItem], list[Statement]]:
         """Return the errors of invented findings, the gravest of each, and what is no error."""
-        false: list[tuple[Statement, Severity]] = []
-        kept = []
-        for pair in matching.pairs:
-            named = list(self._other_names(pair, matching))
-            # One that is hardly graver is an honest doubt, more are a guess.
-            light = [each for each in named if each[1].level == 1]
-            false += [each for each in named if each not in light[:1]]
+        false, kept = self._alternatives(matching), list[Statement]()
         for statement in sorted(matching.false, key=content_of):
             severity = self._severity_if_false(statement, matching)
             for pair in matching.pairs:
@@ -66,6 +60,29 @@ class LoneStatements:
             else:
                 false.append((statement, severity))
         return [self._error(*each, False) for each in _gravest(false, self._tables)], kept
+
+    def _alternatives(self, matching: Matching) -> list[tuple[Statement, Severity]]:
+        """Return what the candidate leaves open besides a finding that is there.
+
+        Of each finding, one that is hardly graver is an honest doubt, and more are a guess.
+        """
+        again = (
+            StatementPair(stated, true, Named(Naming.SAME, 1.0))
+            for stated in matching.false
+            for true in self._reference.statements
+            if stated.also
+            and not stated.concepts.isdisjoint(true.concepts)
+            and stated.place.may_be_near(true.place)
+        )
+        of_finding: dict[Finding, list[tuple[Statement, Severity]]] = {}
+        for pair in (*matching.pairs, *again):
+            own = of_finding.setdefault(pair.reference.finding, [])
+            own += self._other_names(pair, matching)
+        false = []
+        for named in of_finding.values():
+            light = sorted(each.concept for each, severity in named if severity.level == 1)
+            false += [each for each in named if each[0].concept not in light[:1]]
+        return false
 
     def _other_names(
         self, pair: StatementPair, matching: Matching
@@ -90,7 +107,7 @@ class LoneStatements:
         None where it explains the finding.
         """
         tables, one, true = self._tables, statement.concept, pair.reference.concept
-        if not self._reference.denied_of(statement).isdisjoint(statement.observations):
+        if self._reference.denied_of(statement):
             return severity
         explains = (true, one) in tables.signs
         if explains and true in pair.candidate.concepts:
