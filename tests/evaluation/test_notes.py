@@ -68,6 +68,45 @@ def test_an_impression_is_not_scored_against_findings_without_a_note(tmp_path):
             assert [note.split()[0] for note in notes] == ["1"] * count
 
 
+ODD = [
+    ("Clear lungs.", "nan"),
+    ("XXXX", "Clear lungs."),
+    ("None", ""),
+    ("XXXX XXXX in comparison.", "['Edema.']"),
+    ("Heart size normal.", "Heart size normal."),
+]
+
+
+def test_reports_that_stand_for_a_missing_text_or_state_nothing_are_counted(tmp_path):
+    path = tmp_path / "odd.jsonl"
+    rows = [{"id": k, "reference": r, "candidate": c} for k, (r, c) in enumerate(ODD)]
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    like = 'that say "nan", "None", "[\'...\']" or the like'
+    counted = f"empty candidates, scored as they are: 1; candidates {like}: 2; references {like}: 1"
+    judged, words = Scorer(metrics="rouge-l,judge"), Scorer(metrics="rouge-l")
+    for scorer, k in ((judged, 1), (words, 0)):
+        notes = evaluate(path, tmp_path / f"e{k}", scorer).notes
+        assert counted in notes
+        compared = compare([f"a={path}", path], tmp_path / f"c{k}", scorer).notes
+        assert f"candidates {like}: a 2, odd 2" in compared
+        assert f"references {like}: 1" in compared
+        for found in (notes, compared):
+            # "None" is counted already, and says nothing either.
+            silent = [note for note in found if note.startswith("references that state nothing: 3")]
+            assert len(silent) == k
+
+
+def test_groups_that_were_asked_for_are_the_second_table(tmp_path):
+    rows = [
+        {"id": k, "reference": "Edema.", "candidate": "Edema.", "sex": "fm"[k % 2]}
+        for k in range(4)
+    ]
+    path = tmp_path / "groups.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    run = evaluate(path, tmp_path / "out", Scorer(metrics="rouge-l,bleu-1"), by=["sex"])
+    assert [table.title for table in run.tables][:3] == ["Means", "rouge-l by sex", "bleu-1 by sex"]
+
+
 def _trained_on(sha256):
     encoder = HashEncoder()
     encoder.card = replace(encoder.card, trained_on=sha256)

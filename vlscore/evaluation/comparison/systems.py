@@ -34,8 +34,13 @@ from vlscore.evaluation.comparison.sources import (
 from vlscore.evaluation.precomputed import read_precomputed
 from vlscore.evaluation.scored import BASELINE, Scored, signatures_in
 from vlscore.evaluation.scoring.row_facts import (
+    SILENT,
+    SUSPICIOUS,
+    noticed_notes,
     section_counts,
     section_notes,
+    silent_references,
+    suspicious_counts,
 )
 from vlscore.metrics import Item, Metric, Plan, Scorer
 
@@ -193,7 +198,7 @@ def read_systems(
                 "of its own"
             )
     notes += column_notes([*([column] if column else []), *settings.by], sources)
-    notes += _scoring_notes(systems)
+    notes += [*_text_notes(systems), *_scoring_notes(systems)]
     notes += precomputed.notes if precomputed is not None else ()
     groups = {column: _groups(column, sources, ids) for column in settings.by}
     return replace(
@@ -204,6 +209,20 @@ def read_systems(
         groups=groups,
         notes=tuple(notes),
     )
+
+
+def _text_notes(systems: Systems) -> Iterator[str]:
+    """Yield notes on reports that stand for a missing text, or state nothing."""
+    studies, scorer = systems.studies, systems.scorer
+    found = {}
+    for name, own in systems.candidates.items():
+        pairs = (replace(s, candidate=text) for s, text in zip(studies, own, strict=True))
+        found[name] = suspicious_counts(pairs)
+    if own_counts := [f"{name} {n['candidate']}" for name, n in found.items() if n["candidate"]]:
+        yield f"{SUSPICIOUS.format('candidate')}: {', '.join(own_counts)}"
+    counts = {SUSPICIOUS.format("reference"): next(iter(found.values()))["reference"]}
+    counts[SILENT] = 0 if scorer is None else silent_references(studies, scorer)
+    yield from noticed_notes(counts)
 
 
 def _scoring_notes(systems: Systems) -> Iterator[str]:

@@ -26,6 +26,7 @@ from vlscore.evaluation.score_table import VIEW_GUESSED, Engine, item_of, rows_o
 from vlscore.evaluation.scored import ID, ROW, Scored, own_names
 from vlscore.evaluation.scoring.row_facts import (
     counts_of,
+    noticed_notes,
     read_own,
     section_notes,
 )
@@ -283,6 +284,7 @@ def _content(
     notes = [
         *facts["presets"],
         *facts["language"],
+        *noticed_notes(numbers),
         *section_notes(numbers, len(scores), len(scores)),
     ]
     if VIEW_GUESSED in scores:

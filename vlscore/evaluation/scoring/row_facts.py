@@ -1,11 +1,14 @@
 """Facts about the rows of an evaluation: counts of special cases, and a user's own columns."""
 
+import contextlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vlscore.data import Study, StudyTable, is_missing, read_rows
-from vlscore.errors import Failure, InvalidSetting, InvalidTable
+from vlscore.errors import Failure, InvalidSetting, InvalidTable, VLScoreError
 from vlscore.evaluation.score_table import VIEW_GUESSED
 from vlscore.evaluation.scored import ERROR, ID, ROW, Scored
 from vlscore.metrics import FLAGS, NUMBERS, Metric, Scorer, percentile_column
@@ -13,6 +16,10 @@ from vlscore.text import ReportSections, has_headings, split_sections
 
 HEADINGS = "references with headings, scored whole"
 UNLIKE = "impressions scored against findings, or the reverse"
+EMPTY = "empty candidates, scored as they are"
+SUSPICIOUS = '{}s that say "nan", "None", "[\'...\']" or the like'
+SILENT = "references that state nothing"
+_FEW_WORDS = 12
 # Beyond these, a candidate is near the line through image and reference, but not near the latter.
 _FOOT_NEAR = (-0.5, 1.5)
 
@@ -35,17 +42,10 @@ def counts_of(
         low, high = _FOOT_NEAR
         foot = scores["foot"]
         found["foot far from the reference"] = int(((foot < low) | (foot > high)).sum())
-    suspicious = [study.suspicious for study in studies]
     noticed = {
-        "empty candidates, scored as they are": sum(
-            not (study.candidate or "").strip() for study in studies
-        ),
-        **{
-            f'{role}s that say "nan", "None", "[\'...\']" or the like': sum(
-                role in roles for roles in suspicious
-            )
-            for role in ("candidate", "reference")
-        },
+        EMPTY: sum(not (study.candidate or "").strip() for study in studies),
+        **{SUSPICIOUS.format(role): n for role, n in suspicious_counts(studies).items()},
+        SILENT: silent_references(studies, scorer),
         "studies whose frontal view is a guess": int(scores[VIEW_GUESSED].sum())
         if VIEW_GUESSED in scores
         else 0,
@@ -53,6 +53,46 @@ def counts_of(
     }
     found |= {name: count for name, count in noticed.items() if count}
     return [{"what": name, "n": count} for name, count in found.items()]
+
+
+def suspicious_counts(studies: Iterable[Study]) -> dict[str, int]:
+    """Return how many candidates, and references, are words that stand for a missing text."""
+    found = {"candidate": 0, "reference": 0}
+    for study in studies:
+        for role in study.suspicious:
+            found[role] += 1
+    return found
+
+
+def silent_references(studies: Iterable[Study], scorer: Scorer) -> int:
+    """Return in how many references the rules find no statement, where a metric reads by them."""
+    if not any(m.uses_findings and not m.settings.get("model") for m in scorer.steps):
+        return 0
+    from vlscore.findings import sentences_read
+
+    counts: Counter[str] = Counter()
+    for study in studies:
+        with contextlib.suppress(VLScoreError):
+            text = replace(study, candidate=None).selected(scorer.text_policy).reference or ""
+            # Of a long text without any statement, the note on languages speaks.
+            counts[text] += 0 < len(text.split()) <= _FEW_WORDS
+    return sum(n for text, n in counts.items() if n and not sentences_read(text)[0])
+
+
+def noticed_notes(counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield what a reader must know of candidates and references that are no usual reports.
+
+    Args: counts: as `counts_of` returns them.
+    """
+    names = [EMPTY, *map(SUSPICIOUS.format, ("candidate", "reference"))]
+    names += [f"{flag.partition('_')[0]}s truncated" for flag in FLAGS]
+    if found := [f"{name}: {counts[name]}" for name in names if counts.get(name)]:
+        yield "; ".join(found)
+    if count := counts.get(SILENT):
+        yield (
+            f"{SILENT}: {count}. For metrics that read findings, every candidate without an "
+            "abnormal finding agrees with such a reference; leave these studies out of the table"
+        )
 
 
 def section_counts(

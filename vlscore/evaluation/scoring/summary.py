@@ -1,7 +1,7 @@
 """Summary of scored rows: means, medians and corpus values with intervals, also of subgroups."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,19 +122,24 @@ def evaluation_tables(run: "Result") -> list[TextTable]:
     frames = run.frames
     summary = frames["summary"]
     tables = [_table("Means", summary[summary["primary"]])]
+    # Asked for, so they come first: a terminal has no room for all tables.
+    tables += _subgroup_tables(frames)
     if not summary["primary"].all():
         tables.append(_table("Further numbers", summary[~summary["primary"]]))
     tables.append(text_table("Rows", frames["counts"], columns={"what": "", "n": "n"}))
     if "common" in frames:
         title = "Means over the rows that every metric has"
         tables.append(text_table(title, frames["common"], digits=_DIGITS))
+    return tables
+
+
+def _subgroup_tables(frames: "Mapping[str, pandas.DataFrame]") -> Iterator[TextTable]:
     groups = ["column", "metric"]
     for (column, metric), rows in (
         frames["subgroups"].groupby(groups, sort=False) if "subgroups" in frames else ()
     ):
         columns = {"value": column, **_MEAN, "n": "n"}
-        tables.append(text_table(f"{metric} by {column}", _cells(rows), columns=columns))
-    return tables
+        yield text_table(f"{metric} by {column}", _cells(rows), columns=columns)
 
 
 def _table(title: str, summary: "pandas.DataFrame") -> TextTable:
