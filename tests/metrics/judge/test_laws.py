@@ -150,6 +150,8 @@ def test_an_invention_is_an_error_that_never_pays(silent, invention, reference):
         ("Small right effusion", "free air", "Cardiomegaly."),
         ("Hiatal hernia", "aortic dissection", "Hiatal hernia. No aortic dissection."),
         ("Cardiomegaly", "pulmonary embolism", "Normal."),
+        ("Left effusion", "tortuous aorta", "Left effusion."),
+        ("Emphysema", "pneumothorax", "Emphysema."),
         # Hardly confused with what is there, or denied.
         ("Granuloma", "lung cancer", "Granuloma."),
         ("Granuloma", "mass", "Granuloma."),

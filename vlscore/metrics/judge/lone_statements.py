@@ -53,8 +53,9 @@ class LoneStatements:
             severity = self._severity_if_false(statement, matching)
             for pair in matching.pairs:
                 if severity is not None and statement.is_instead_of(pair.candidate):
-                    severity = self._as_alternative(severity, statement, pair)
-                    severity = None if severity is None or severity.level == 1 else severity
+                    own, severity = severity, self._as_alternative(severity, statement, pair)
+                    if severity is not None and severity.level == 1 < own.level:
+                        severity = None
             if severity is None:
                 kept.append(statement)
             else:
@@ -104,21 +105,21 @@ class LoneStatements:
     ) -> Severity | None:
         """Return the severity of what the candidate states instead of a finding that is there.
 
-        None where it explains the finding.
+        None where it explains the finding, and is hardly graver.
         """
         tables, one, true = self._tables, statement.concept, pair.reference.concept
         if self._reference.denied_of(statement):
             return severity
+        of = tables.concepts
+        graver = of[one].severity[1] - of[true].severity[1]
         explains = (true, one) in tables.signs
-        if explains and true in pair.candidate.concepts:
+        if explains and true in pair.candidate.concepts and graver < STEPS:
             return None
         if (one, true) not in tables.alternatives:
             return severity
         is_like = explains or (one, true) in tables.confusable
         severity = milder(severity, STEPS if is_like else 1, "as an alternative")
         # It is no milder than by how much it is graver than what is there.
-        of = tables.concepts
-        graver = of[one].severity[1] - of[true].severity[1]
         return replace(severity, level=max(severity.level, graver))
 
     def omitted(

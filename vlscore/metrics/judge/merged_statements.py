@@ -112,19 +112,16 @@ def _is_of(
         return False
     if one.change and other.change and one.change.change is not other.change.change:
         return False  # "The opacity has improved, the effusion has not."
-    is_sure = other.doubtful or not one.doubtful
-    if not (is_first or is_sure or pair in tables.confusable) and _is_graver(*pair, tables):
+    is_coarser, is_sure = pair in tables.coarser, other.doubtful or not one.doubtful
+    own, others = (tables.concepts[name].severity[1] for name in pair)
+    is_milder = own < others + is_coarser
+    if not (is_first or is_sure or is_milder or pair in tables.confusable):
         return False  # "Atelectasis, possibly a mass."
     # An opacity with an effusion is two findings, an effusion with an opacity is one.
-    is_coarser = pair in tables.coarser
     joined = not is_first or "with" not in joints if is_coarser else "with" in joints
     if joined or "sign" in joints or _is_mask(joints, words):
         return True
     return one.finding.span != other.finding.span and is_phrase
-
-
-def _is_graver(one: str, other: str, tables: JudgeTables) -> bool:
-    return tables.concepts[one].severity[1] > tables.concepts[other].severity[1]
 
 
 def _is_mask(joints: set[str], words: str) -> bool:
