@@ -1,7 +1,7 @@
 """Text of a methods section: sentences on metrics and intervals, citations, LaTeX and BibTeX."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -78,7 +78,7 @@ def on_metrics(
     """Return sentences on the metrics of a result, and on the encoder where there is one.
 
     Args:
-        titles: metric -> its printed name, where it differs.
+        titles: metric -> its printed name; others are not named. Empty: all are, as papers do.
         corpus: metrics of which the value of the whole corpus is shown.
     """
     shown: list[str] = []
@@ -86,6 +86,8 @@ def on_metrics(
     encoders: dict[str, dict[str, str | None]] = {}
     is_demonstration = False
     for name, text in result.signatures.items():
+        if titles and name not in titles:
+            continue
         try:
             signature = Signature.parse(text)
         except VLScoreError:
@@ -145,6 +147,20 @@ def on_intervals(resamples: int, patients: str | None) -> str:
         f"Intervals are 95 % percentile bootstrap intervals over {whom} {cite('bootstrap')} "
         f"({resamples:,} resamples)."
     )
+
+
+def on_missing(counts: Sequence[int], studies: int, who: str) -> list[str]:
+    """Return a sentence on the studies that numbers are over, where these are not all.
+
+    Args:
+        counts: n of each number.
+        who: as in "every system has", which is followed by "a value".
+    """
+    few, most = int(min(counts, default=studies)), int(max(counts, default=studies))
+    if few == studies:
+        return []
+    n = str(few) if few == most else f"{few} to {most}"
+    return [f"Numbers are over the studies for which {who} a value (n = {n})."]
 
 
 def joined(parts: Iterable[str]) -> str:

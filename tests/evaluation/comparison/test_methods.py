@@ -9,7 +9,7 @@ import pytest
 from tests.evaluation.samples import compare
 from vlscore.encoders import ENCODERS
 from vlscore.errors import ChecksumMismatch, InvalidSetting
-from vlscore.evaluation import draw, evaluate, methods
+from vlscore.evaluation import TableSettings, draw, evaluate, methods
 from vlscore.evaluation.methods_text import _entries
 from vlscore.metrics import METRICS, Scorer
 
@@ -142,3 +142,35 @@ def test_the_paragraph_says_what_baselines_are_and_counts_empty_candidates(tmp_p
     found = methods(tmp_path / "out").markdown
     assert "baseline:normal is the most frequent normal sentences of the references" in found
     assert "Empty candidates were scored as empty reports: 1 of ours." in found
+
+
+def test_the_paragraph_is_on_the_numbers_of_the_table(folders, tmp_path):
+    tables, drawn = [folders / "ours.jsonl", folders / "theirs.jsonl"], {"resamples": 20}
+    scorer, chosen = Scorer(metrics="bleu-4,rouge-l"), TableSettings(columns=("rouge-l",))
+    compare(tables, tmp_path, scorer, permutations=99, table=chosen, **drawn)
+    found = (tmp_path / "methods.md").read_text(encoding="utf-8")
+    assert "over 1 test of the metrics above" in found
+    assert "BLEU-4" not in found
+    assert "over 1 test of this table" in (tmp_path / "table.md").read_text(encoding="utf-8")
+
+
+def test_the_paragraph_names_missing_values_groups_and_patients(tmp_path):
+    rows = [{**row, "sex": "fm"[k % 2], "who": k // 2} for k, row in enumerate(ROWS)]
+    rows[1]["candidate"] = rows[2]["reference"] = ""
+    table, values = tmp_path / "ours.jsonl", tmp_path / "values.csv"
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    values.write_text("system,id,green\nours,s0,1\nours,s1,0\n", encoding="utf-8")
+    scorer, drawn = Scorer(metrics="rouge-l"), {"resamples": 20, "permutations": 99}
+    evaluate(table, tmp_path / "scored", scorer, by=["sex"], patient="who")
+    found = methods(tmp_path / "scored").markdown
+    assert "We scored 6 studies " in found
+    assert "Empty candidates were scored as empty reports: 1." in found
+    assert "over the studies for which the metric has a value (n = 5)" in found
+    assert "bootstrap intervals over patients" in found
+    assert "for the studies of each value of sex." in found
+    both = [table, f"again={table}"]
+    compare(both, tmp_path / "c", scorer, by=("sex",), patient_column="who", values=values, **drawn)
+    found = methods(tmp_path / "c").markdown
+    assert "over the studies for which every system has a value (n = 2 to 5)" in found
+    assert "(99 permutations of whole patients)" in found
+    assert "within the studies of each value of sex; p values were adjusted over" in found

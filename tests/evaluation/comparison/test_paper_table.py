@@ -93,6 +93,15 @@ def test_against_one_system(made):
     table = paper_table(made(against="y"))
     assert [row[1] for row in table.signs] == ["†", "", "†"]
     assert "not significantly different from y" in table.caption
+    assert "and a 95 % interval of the difference without 0." in table.caption
+
+
+def test_a_sign_that_the_table_does_not_have_is_not_explained(made):
+    table = paper_table(made(), TableSettings(columns=("radcliq-v1",)))
+    assert not table.signs
+    assert "†" not in table.caption
+    assert "The others are significantly different from the best. " in table.caption
+    assert "over 3 tests of this table" in table.caption
 
 
 def test_what_was_not_tested_against_the_best_is_marked(made):
@@ -111,8 +120,11 @@ def test_equal_best_values_have_no_sign(tmp_path):
     frames = {"systems": frame(measured), "differences": frame(tested)}
     result = Result.make(tmp_path, {"against": None}, lambda path: Content(frames))
     table = paper_table(result)
-    assert table.best == ((0, 1), (1, 1), (2, 1))
+    # None of equal systems is the best.
+    assert not table.best
     assert not table.signs
+    assert "†" not in table.caption
+    assert "different" not in table.caption
 
 
 def test_columns_digits_and_intervals(made):

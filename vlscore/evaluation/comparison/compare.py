@@ -100,7 +100,7 @@ def compare(
 
     result = Result.make(out, key, compute, images=joined.image_files, overwrite=overwrite)
     paper = paper_table(result, shown)
-    described = MethodsText(paragraph(result))
+    described = MethodsText(paragraph(result, shown.columns))
     texts = {f"{PAPER}.md": paper.markdown(), f"{PAPER}.tex": paper.latex()}
     texts |= {METHODS: described.markdown, REFERENCES: described.bibtex}
     for name, text in texts.items():

@@ -4,20 +4,33 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vlscore.core import with_noun
-from vlscore.evaluation.methods_text import cite, data, joined, on_intervals, on_metrics
+from vlscore.evaluation.comparison.paper_table import chosen_numbers, numbers_in
+from vlscore.evaluation.methods_text import (
+    cite,
+    data,
+    joined,
+    on_intervals,
+    on_metrics,
+    on_missing,
+)
 from vlscore.evaluation.scored import BASELINE
 
 if TYPE_CHECKING:
     from vlscore.stats import Result
 
 
-def paragraph(result: "Result") -> str:
-    """Return the paragraph of a methods section on a comparison."""
+def paragraph(result: "Result", columns: Sequence[str] = ()) -> str:
+    """Return the paragraph of a methods section on a comparison.
+
+    Args: columns: numbers of the table that it describes, as of `TableSettings`.
+    """
     key = result.key
-    numbers = result.frame("systems").drop_duplicates("metric")
-    primary = numbers[numbers["primary"]]
-    titles = dict(zip(primary["of"], primary["title"], strict=True))
-    corpus = set(primary[primary["of_corpus"]]["of"])
+    shown = chosen_numbers(numbers_in(result), columns)
+    titles: dict[str, str] = {}
+    for each in shown:
+        before = f"{titles[each['of']]}, " if each["of"] in titles else ""
+        titles[each["of"]] = f"{before}{each['title']}"
+    corpus = {each["of"] for each in shown if each["of_corpus"]}
     systems = list(result.frame("texts")["system"])
     parts = [
         f"We compared {with_noun(len(systems), 'system')} ({', '.join(map(data, systems))}) on the "
@@ -25,25 +38,34 @@ def paragraph(result: "Result") -> str:
         f"{data(result.record['vlscore'])}.",
         *_of_baselines(systems, key.get("train") is not None),
         *_of_empty_reports(result),
+        *on_missing([each["n"] for each in shown], result.record["studies"], "every system has"),
         *on_metrics(result, titles, corpus),
         on_intervals(key["resamples"], key.get("patient_column")),
     ]
     count = 0
     if "differences" in result.frames:
         tests = result.frame("differences")
-        count = int((tests["metric"].isin(primary["metric"]) & tests["p"].notna()).sum())
+        names = [each["metric"] for each in shown]
+        count = int((tests["metric"].isin(names) & tests["p"].notna()).sum())
     if count:
         pairs = "every two systems"
         if key.get("against"):
             pairs = f"{data(key['against'])} and each other system"
         if any(name.startswith(BASELINE) for name in systems):
             pairs += ", but not between two baselines,"
+        whole = " of whole patients" if key.get("patient_column") else ""
         parts.append(
             f"Differences between {pairs} were tested by two-sided paired permutation tests "
-            f"{cite('randomization')} ({key['permutations']:,} permutations). p values were "
+            f"{cite('randomization')} ({key['permutations']:,} permutations{whole}). p values were "
             f"adjusted {cite('false-discovery-rate')} over {with_noun(count, 'test')} of the "
             "metrics above; differences with an adjusted p below 0.05 whose interval excludes 0 "
             "are called significant."
+        )
+    if key.get("by"):
+        parts.append(
+            f"Each metric's primary number was also compared within the studies of each value of "
+            f"{', '.join(map(data, key['by']))}; p values were adjusted over all values of a "
+            "column."
         )
     parts.append(f"The seed was {data(key['seed'])}.")
     return joined(parts)

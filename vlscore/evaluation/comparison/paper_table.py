@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -92,9 +92,11 @@ def paper_table(result: "Result", settings: TableSettings | None = None) -> Text
     values = intervals_in(frame, "metric", "system", "value")
     shows = interval if settings.intervals else lambda value, digits: number(value.estimate, digits)
     columns = [list(map(_cell, ("system", *frame["system"].unique())))]
+    used: set[str] = set()
     for each in shown:
         own = values[each["metric"]]
         best, signs = _marks(each, own, tests, against)
+        used |= set(signs.values())
         cells = (
             _cell(shows(value, settings.digits), name in best, signs.get(name, ""))
             for name, value in own.items()
@@ -118,7 +120,6 @@ def paper_table(result: "Result", settings: TableSettings | None = None) -> Text
         for each in shown
         if signatures.get(of := each["of"])
     )
-    used = {sign for row in table.signs for sign in row}
     caption = " ".join(_caption(shown, settings, len(tests), against, used))
     (marked,) = with_demonstration_note(
         [replace(table, caption=caption, notes=tuple(notes))], signatures.values()
@@ -171,8 +172,7 @@ def _marks(
 
     The signs are those of systems that no test tells from the best one, or from that of `against`,
     where the comparison has one. Two baselines are not tested against each other, and without a
-    test nothing is known of a difference. Of a single system, or of a number without a direction,
-    none is the best.
+    test nothing is known of a difference. Of a number without a direction, none is the best.
     """
     if not (order := -sign_of(number)):
         return [], {}
@@ -180,7 +180,6 @@ def _marks(
     ranked = sorted(known, key=lambda system: order * known[system])
     own = without_rounding([known[system] for system in ranked])
     best = [system for system, value in zip(ranked, own, strict=True) if value == own[0]]
-    best = best if len(ranked) > 1 else []
     to = against if against in ranked else ranked[0] if ranked else None
     # Equal values need no test.
     same = [to, *(best if to in best else ())]
@@ -191,7 +190,8 @@ def _marks(
             if other in signs:
                 is_apart = is_different(interval_in(test, "difference"), test["p"])
                 signs[other] = "" if is_apart else _TIE
-    return best, signs
+    # Of systems that are all equal, as of a single one, none is the best.
+    return best if len(best) < len(ranked) else [], signs
 
 
 def _caption(
@@ -199,7 +199,7 @@ def _caption(
     settings: TableSettings,
     tests: int,
     against: str | None,
-    signs: Collection[str],
+    signs: Set[str],
 ) -> list[str]:
     counts = {int(each["n"]) for each in shown}
     n = f"n = {with_noun(next(iter(counts)), 'study')}" if len(counts) == 1 else "n studies"
@@ -211,11 +211,16 @@ def _caption(
         found = [f"Values of the whole corpus of {n}."]
     if settings.intervals:
         found.append("In brackets: 95 % bootstrap intervals.")
-    if tests:
+    # Signs are of tested systems: an empty one of a system that is significantly different.
+    if signs & {_TIE, ""}:
+        best = against or "the best"
+        meaning = f"{_TIE}: not significantly different from {best}"
+        if _TIE not in signs:
+            meaning = f"The others are significantly different from {best}"
         found.append(
-            f"{_TIE}: not significantly different from {against or 'the best'}: paired permutation "
-            f"tests at 5 %, p adjusted (Benjamini-Hochberg) over {with_noun(tests, 'test')} of "
-            "this table."
+            f"{meaning}. Significant: p < 0.05 in paired permutation tests, adjusted "
+            f"(Benjamini-Hochberg) over {with_noun(tests, 'test')} of this table, and a 95 % "
+            "interval of the difference without 0."
         )
         if _UNTESTED in signs:
             found.append(f"{_UNTESTED}: not tested against it, as two baselines never are.")

@@ -17,6 +17,7 @@ from vlscore.evaluation.comparison.statistics import (
     with_directions,
 )
 from vlscore.evaluation.scored import Scored
+from vlscore.evaluation.scoring.row_facts import EMPTY
 from vlscore.metrics import OTHERS, metric_from_file, percentile_column
 from vlscore.stats import (
     UNDEFINED,
@@ -201,16 +202,20 @@ def _printed(name: str, source: Path) -> str:
 
 def paragraph(run: "Result") -> str:
     """Return the paragraph of a methods section on an evaluation."""
-    from vlscore.evaluation.methods_text import data, joined, on_intervals, on_metrics
+    from vlscore.evaluation.methods_text import data, joined, on_intervals, on_metrics, on_missing
 
     counts = dict(run.frame("counts").itertuples(index=False))
-    patient = (run.key.get("own_columns") or {}).get("patient")
+    own, rows = run.key.get("own_columns") or {}, int(counts["rows"])
+    by = ", ".join(map(data, own.get("by", ())))
+    empty = int(counts.get(EMPTY, 0))
     return joined(
         [
-            f"We scored {with_noun(int(counts['rows']), 'study')} with vlscore "
-            f"{data(run.record['vlscore'])}.",
+            f"We scored {with_noun(rows, 'study')} with vlscore {data(run.record['vlscore'])}.",
+            *([f"Empty candidates were scored as empty reports: {empty}."] if empty else []),
+            *on_missing(run.frame("summary")["n"].tolist(), rows, "the metric has"),
             *on_metrics(run),
-            on_intervals(2000, patient),
+            on_intervals(2000, own.get("patient")),
+            *([f"Numbers are also given for the studies of each value of {by}."] if by else []),
         ]
     )
 
