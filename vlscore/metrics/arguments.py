@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from vlscore.core import warn_caller
 from vlscore.data import images_in
 from vlscore.errors import InvalidStudy
-from vlscore.metrics.batch import as_texts
+from vlscore.metrics.batch import as_list, as_texts
 
 if TYPE_CHECKING:
     from vlscore.embedding import StudyViews
@@ -57,14 +57,18 @@ class Item:
     position: int | None = None
 
 
-def items_of(image: Any, candidate: Any, reference: Any, needs: Needs) -> tuple[list[Item], bool]:
+def items_of(
+    image: Any, candidate: Any, reference: Any, needs: Needs, *, all_texts: bool = True
+) -> tuple[list[Item], bool]:
     """Return the studies of a call, and whether the call was a batch.
 
+    Args: all_texts: whether each report of a batch must be a text; else scoring fails its study.
     Raises: InvalidStudy if lengths differ, a needed input is absent, or an array could be one
         image as well as several.
     """
-    candidates = as_texts("candidates", candidate) if _is_many(candidate) else None
-    references = as_texts("references", reference) if _is_many(reference) else None
+    listed = as_texts if all_texts else as_list
+    candidates = listed("candidates", candidate) if _is_many(candidate) else None
+    references = listed("references", reference) if _is_many(reference) else None
     texts = {len(given) for given in (candidates, references) if given is not None}
     images = _images(image, texts)
     if needs.images and image is None:

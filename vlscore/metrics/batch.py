@@ -197,10 +197,10 @@ def spread(values: NDArray[Any], rows: Sequence[int], count: int) -> NDArray[Any
     return full
 
 
-def as_texts(name: str, texts: Any) -> list[str]:
-    """Return a list of texts from a list, tuple, numpy array or pandas Series of them.
+def as_list(name: str, texts: Any) -> list[Any]:
+    """Return a list of reports from a list, tuple, numpy array or pandas Series of them.
 
-    Raises: InvalidReport if it is one text, a dict, a set or a table, or holds anything but texts.
+    Raises: InvalidReport if it is one text, a dict, a set or a table.
     """
     check_texts(name, texts)
     try:
@@ -209,6 +209,15 @@ def as_texts(name: str, texts: Any) -> list[str]:
         found = None
     if not isinstance(found, list):
         raise InvalidReport(f"{name} must be a list of reports, not a {type(texts).__name__}")
+    return found
+
+
+def as_texts(name: str, texts: Any) -> list[str]:
+    """Return `as_list` where each report is a text.
+
+    Raises: InvalidReport also if it holds anything but texts.
+    """
+    found = as_list(name, texts)
     for position, text in enumerate(found):
         if not isinstance(text, str):
             raise InvalidReport(f"{name}[{position}] must be a text, not a {type(text).__name__}")

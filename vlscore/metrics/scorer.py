@@ -297,7 +297,8 @@ class Scorer(Plan):
         """
         if on_error not in ("raise", "keep"):
             raise InvalidSetting(f'on_error must be "raise" or "keep", not {on_error!r}')
-        items, is_batch = items_of(image, candidate, reference, self.needs)
+        all_texts = on_error == "raise"
+        items, is_batch = items_of(image, candidate, reference, self.needs, all_texts=all_texts)
         labels = None
         if is_batch:
             labels = row_labels(candidates=candidate, references=reference, images=image)

@@ -16,6 +16,7 @@ from vlscore.core import Signature
 from vlscore.embedding import StudyEmbedder
 from vlscore.embedding.encoder_source import EncoderSource
 from vlscore.errors import (
+    InvalidReport,
     InvalidSetting,
     InvalidStudy,
     UnreadableImage,
@@ -279,6 +280,21 @@ def test_a_bad_study_raises_or_is_listed(scorer, tmp_path):
     assert np.isnan(table.scores).tolist() == [False, True, False]
     alone = scorer.score([images[0], images[2]], [REPORTS[0], REPORTS[2]], REPORTS[:1] * 2)
     np.testing.assert_allclose(table.scores[[0, 2]], alone.scores, rtol=1e-12)
+
+
+@pytest.mark.parametrize("absent", [None, np.nan, 3])
+def test_a_report_that_is_no_text_fails_its_study_alone(absent):
+    scorer = Scorer(metrics="rouge-l")
+    for role, texts in (
+        ("candidate", ([REPORTS[0], absent], REPORTS[:2])),
+        ("reference", (REPORTS[:2], [REPORTS[0], absent])),
+    ):
+        table = scorer.score(None, *texts, on_error="keep")
+        assert {k: str(e) for k, e in table.failures.items()} == {
+            1: f"a {role} is a text, not a {type(absent).__name__}"
+        }
+        with pytest.raises(InvalidReport, match=rf"{role}s\[1\] must be a text"):
+            scorer.score(None, *texts)
 
 
 def test_lists_of_different_length_are_refused(scorer):
