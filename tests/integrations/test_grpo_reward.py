@@ -1,5 +1,6 @@
 """A reward function as TRL 1.16 calls it."""
 
+import math
 import pickle
 import warnings
 
@@ -83,10 +84,11 @@ def test_a_call_never_raises(columns):
     assert reward.failures.total() == 3
 
 
-def test_an_empty_reference_costs_its_own_row():
+@pytest.mark.parametrize("absent", [" ", None, math.nan, "nan", "None", 3])
+def test_an_empty_reference_costs_its_own_row(absent):
     reward = ReportReward("rouge-l")
     with pytest.warns(UserWarning, match="row 1 of a step has no reward"):
-        found = called(reward, reference=[REFERENCES[0], " ", REFERENCES[2]])
+        found = called(reward, reference=[REFERENCES[0], absent, REFERENCES[2]])
     assert found[1] is None
     assert None not in (found[0], found[2])
 

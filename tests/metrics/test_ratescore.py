@@ -51,8 +51,8 @@ def test_it_keeps_the_contract(chosen):
 
 def test_a_report_without_entities_has_a_half(chosen):
     metric = chosen()
-    found = compute(metric, ["", CUT[0], ""], [CUT[0], "", ""])
-    assert [column.tolist() for column in found.values()] == [[0.5] * 3] * 3
+    found = Plan(metric).values(Batch(["", CUT[0], ""], [CUT[0], "", ""]))[metric]
+    assert [column.tolist() for column in found.columns] == [[0.5] * 3] * 3
 
 
 def test_agreement_by_hand():

@@ -7,6 +7,7 @@ from .cells import name_of as name_of
 from .cells import number_of as number_of
 from .cells import paths_of as paths_of
 from .cells import text_of as text_of
+from .cells import why_missing as why_missing
 from .cleaning import clean_gloria as clean_gloria
 from .cleaning import clean_limitr as clean_limitr
 from .cleaning import clean_mgca as clean_mgca

@@ -91,6 +91,19 @@ def looks_missing(text: str) -> bool:
     return text.strip().casefold() in _WRITTEN_FOR_MISSING
 
 
+def why_missing(text: Any, name: str) -> str | None:
+    """Return why a value is no report, None where it may be one.
+
+    >>> why_missing("nan", "the reference")
+    "the reference is 'nan', which software writes for a missing text"
+    """
+    if is_missing(text):
+        return f"{name} is empty"
+    if isinstance(text, str) and looks_missing(text):
+        return f"{name} is {text!r}, which software writes for a missing text"
+    return None
+
+
 def looks_listed(text: str) -> bool:
     """Return True for a list of texts that is written as a text, which is no report.
 

@@ -83,16 +83,19 @@ class TextPolicy:
 def select(report: str, policy: TextPolicy, role: Role | None = None) -> str:
     """Return the part of a report that the policy scores.
 
-    An empty candidate stays empty under every policy: it is an answer without sections.
+    An empty candidate stays empty under every policy: it is an answer without sections. An empty
+    reference says nothing about the study.
 
     Args: role: whether the report is a reference or a candidate, which may have other sections.
-    Raises: InvalidReport if that part is absent, or the report is not a text.
+    Raises: InvalidReport if that part is absent, the report is not a text, or an empty reference.
 
     >>> select("FINDINGS: Clear lungs. IMPRESSION: Normal.", TextPolicy("impression"))
     'Normal.'
     """
     if not isinstance(report, str):
         raise InvalidReport(f"a {role or 'report'} is a text, not a {type(report).__name__}")
+    if role == "reference" and not report.strip():
+        raise InvalidReport("the reference is empty")
     section = policy.section_of(role)
     if section == "all" or (role == "candidate" and not report.strip()):
         return report

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import warn_caller
-from vlscore.data import check_encodable, check_texts, select
+from vlscore.data import check_encodable, check_texts, select, why_missing
 from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, VLScoreError
 from vlscore.metrics import DEFAULT_METRIC, Scorer, ScoreTable
 
@@ -116,8 +116,8 @@ class ReportReward:
         # The scorer takes a study with several views as a tuple.
         views = images and [tuple(each) if isinstance(each, list) else each for each in images]
         for row, reference in enumerate(references or ()):
-            if not isinstance(reference, str) or not reference.strip():
-                failures[row] = InvalidReport("the reference is empty, or not a text")
+            if reason := why_missing(reference, "the reference"):
+                failures[row] = InvalidReport(reason)
         rows = [row for row in range(count) if row not in failures]
         total = np.full(count, np.nan)
         if rows:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vlscore.core import atomic_write, warn_caller
-from vlscore.data import is_missing, looks_missing
+from vlscore.data import is_missing, why_missing
 from vlscore.encoders import cached_file, weights_of
 from vlscore.errors import InvalidReport, UnreadableImage, VLScoreError, WeightsNotFound
 
@@ -302,10 +302,8 @@ def _missing(image: Any, reference: Any, candidate: Any) -> VLScoreError | None:
     if is_missing(image):
         return UnreadableImage("the image is missing")
     for role, text in (("gt", reference), ("output", candidate)):
-        if is_missing(text):
-            return InvalidReport(f"{role} is empty")
-        if isinstance(text, str) and looks_missing(text):
-            return InvalidReport(f"{role} is {text!r}, which software writes for a missing text")
+        if reason := why_missing(text, role):
+            return InvalidReport(reason)
     return None
 
 

@@ -212,13 +212,15 @@ def as_list(name: str, texts: Any) -> list[Any]:
     return found
 
 
-def as_texts(name: str, texts: Any) -> list[str]:
+def as_texts(name: str, texts: Any, *, may_be_empty: bool = True) -> list[str]:
     """Return `as_list` where each report is a text.
 
-    Raises: InvalidReport also if it holds anything but texts.
+    Raises: InvalidReport also if it holds anything but texts, or an empty one that must not be.
     """
     found = as_list(name, texts)
     for position, text in enumerate(found):
         if not isinstance(text, str):
             raise InvalidReport(f"{name}[{position}] must be a text, not a {type(text).__name__}")
+        if not (may_be_empty or text.strip()):
+            raise InvalidReport(f"{name}[{position}] is empty")
     return [str(text) for text in found]

@@ -337,14 +337,15 @@ def compute(
         metrics: names, as in "bleu-4" or "bleu-4(smoothing=exp)", or Metrics; one or several.
         candidates: n generated reports; an empty one is scored, not refused. None where metrics
             look at embeddings alone.
-        references: n reference reports; None where no metric looks at them.
+        references: n reference reports, none of them empty; None where no metric looks at them.
         embeddings: of the same n studies, where a metric looks at embeddings; `open_embeddings`
             reads those that were computed elsewhere.
 
     Returns: column -> (n,) float64, in the order of `metrics`; a metric of several numbers has
         several columns, the first under its own name.
     Raises: UnknownName, InvalidSetting, InvalidReport for a dict, a set, a table or one text in
-        place of a list, and that names the position of an entry that is not a text,
+        place of a list, and that names the position of an entry that is not a text (of the
+        references: or is empty),
         MissingDependency that says what to install.
 
     >>> compute(["bleu-1"], ["No effusion ."], ["no effusion."])["bleu-1"].tolist()
@@ -352,13 +353,15 @@ def compute(
     """
     plan = Plan(metrics)
     plan.require()
+    texts = None
     if candidates is None and references is None and embeddings is not None:
         # judge-image looks at embeddings and reads texts.
         if reading := [str(m) for m in plan.steps if not isinstance(m, EmbeddedMetric)]:
             raise InvalidSetting(f"{', '.join(reading)} read texts: pass candidates and references")
-        candidates = references = [""] * len(embeddings.candidates)
+        candidates = texts = [""] * len(embeddings.candidates)
     row_labels(candidates=candidates, references=references)
-    texts = None if references is None else as_texts("references", references)
+    if references is not None:
+        texts = as_texts("references", references, may_be_empty=not plan.needs.references)
     found = plan.values(Batch(as_texts("candidates", candidates), texts, embeddings))
     return {
         name: column

@@ -23,7 +23,7 @@ from vlscore.errors import (
 )
 from vlscore.metrics import Scorer, compute
 
-REPORTS = ["no effusion", "left effusion is large", "heart size is normal", ""]
+REPORTS = ["no effusion", "left effusion is large", "heart size is normal", "clear"]
 
 
 def picture(seed: int) -> np.ndarray:
@@ -280,6 +280,15 @@ def test_a_bad_study_raises_or_is_listed(scorer, tmp_path):
     assert np.isnan(table.scores).tolist() == [False, True, False]
     alone = scorer.score([images[0], images[2]], [REPORTS[0], REPORTS[2]], REPORTS[:1] * 2)
     np.testing.assert_allclose(table.scores[[0, 2]], alone.scores, rtol=1e-12)
+
+
+def test_an_empty_reference_has_no_score():
+    scorer = Scorer(metrics="judge")
+    with pytest.raises(InvalidReport, match="the reference is empty"):
+        scorer.score(None, REPORTS[0], " ")
+    assert [*scorer.score(None, REPORTS[:2], ["", REPORTS[1]], on_error="keep").failures] == [0]
+    with pytest.raises(InvalidReport, match=r"references\[1\] is empty"):
+        compute("judge", REPORTS[:2], [REPORTS[0], ""])
 
 
 @pytest.mark.parametrize("absent", [None, np.nan, 3])
