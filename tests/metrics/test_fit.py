@@ -1,6 +1,7 @@
 """Metrics that are fitted to the references of a run: one pass, and the signature tells of it."""
 
 import json
+import warnings
 from collections import Counter
 from importlib import import_module
 
@@ -63,6 +64,17 @@ def test_a_plan_that_was_not_fitted_fits_to_each_batch_and_says_so():
     assert values.signature.get("fit").startswith("1-references@")
     assert Plan([RARE]).signature_of(RARE).get("fit") == "each-batch"
     assert compute([RARE], [], [])["rare-words"].shape == (0,)
+
+
+def test_batches_that_were_fitted_to_other_references_are_warned_of():
+    scorer = Scorer(metrics=RARE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for candidate in ("clear heart", "no effusion"):
+            scorer.score(None, [candidate] * 4, REFERENCES)
+            scorer.fit(REFERENCES).score(None, candidate, REFERENCES[0])
+    with pytest.warns(UserWarning, match="their numbers are not comparable"):
+        scorer.score(None, "clear heart", REFERENCES[0])
 
 
 @pytest.fixture

@@ -157,6 +157,47 @@ def test_values_that_are_no_numbers_are_failures_not_numbers():
     assert np.isnan(values.columns[0][2])
 
 
+def test_what_is_out_of_the_bounds_that_a_metric_states_is_no_value():
+    lengths = text_metric("share", "a share", bounds=(0.0, 1.0))(lambda g, _: len(g) / 20)
+    with pytest.warns(UserWarning, match="share is nan for 1 of 2 .* 1.5, but states the bounds 0"):
+        found = compute(lengths, ["x" * 20, "x" * 30], ["a", "b"])
+    assert found["share"][0] == 1
+
+
+def test_why_a_metric_of_embeddings_has_no_value():
+    found = triples()
+    found.candidates[0] = np.nan
+    values = Plan(made(uses_embeddings=True, inputs=(), compute=lambda self, b: np.full(3, np.nan)))
+    ((_, computed),) = values.values(Batch(CANDIDATES, REFERENCES, found)).items()
+    reasons = [str(error) for error in computed.failures.values()]
+    assert ["embedding" in reason for reason in reasons] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    "returned", [1.0, np.ones((3, 2)), ["a", "b", "c"], None, [[1.0], [1.0, 2.0]]], ids=str
+)
+def test_a_metric_that_returns_no_number_for_each_study_is_refused(returned):
+    metric = made(inputs=(), compute=lambda self, batch: returned)
+    with pytest.raises(InvalidSetting, match="the metric sum-of-two must return"):
+        compute(metric, CANDIDATES, REFERENCES)
+
+
+def test_a_metric_that_computes_nothing_is_refused():
+    with pytest.raises(InvalidSetting, match="needs a method `value` or `compute`"):
+        compute(made(Metric, name="empty"), CANDIDATES, REFERENCES)
+
+
+def test_values_that_are_missing_are_warned_of():
+    @text_metric("broken", "fails")
+    def broken(candidate, reference):
+        return None if "lungs" in candidate else 1.0
+
+    with pytest.warns(UserWarning, match=r"broken is nan for 1 of 3 .* candidate 1, .*TypeError"):
+        compute(broken, CANDIDATES, REFERENCES)
+    with pytest.warns(UserWarning, match=r"cider-d is nan for 1 of 1"):
+        compute("cider-d", ["a"], ["b"])
+
+
 class Half(Metric):
     """It fails for the second candidate."""
 

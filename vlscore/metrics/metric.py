@@ -218,6 +218,8 @@ class Metric:
         Raises: MissingDependency if the library, or data that it needs, is absent. An error of a
             single study is not raised: it belongs into `Computed.failures`.
         """
+        if type(self).value is Metric.value:
+            raise InvalidSetting(f"{self.name} needs a method `value` or `compute`")
         values = np.full(len(batch), np.nan)
         failures: dict[int, VLScoreError] = {}
         pairs = batch.pairs() if self.uses_reference else [(g, "") for g in batch.candidates]
@@ -233,7 +235,7 @@ class Metric:
 
         If it raises for a candidate, this candidate has no value; others are not affected.
         """
-        raise NotImplementedError(f"{self.name} needs a method `value` or `compute`")
+        raise NotImplementedError
 
     def corpus_values(self, sums: Values) -> Mapping[str, Values]:
         """Compute corpus values from statistics summed over candidates.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import Cache, Signature, __version__, text_digest
+from vlscore.core import Cache, Signature, __version__, text_digest, warn_caller
 from vlscore.data import check_texts
 from vlscore.errors import InvalidReport, InvalidSetting, MissingDependency, VLScoreError
 from vlscore.metrics.arguments import Needs, row_labels
@@ -29,7 +29,7 @@ from vlscore.metrics.batch import (
 )
 from vlscore.metrics.embedded_metric import EmbeddedMetric, constant_of
 from vlscore.metrics.memo import Memo
-from vlscore.metrics.metric import Metric
+from vlscore.metrics.metric import Metric, Output
 from vlscore.metrics.registry import METRICS, find_metric, find_metrics, without_comparisons
 from vlscore.metrics.stored_vectors import STORED
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # Number of references to which a metric is fitted in one call.
 _FITTED_AT_ONCE = 1000
+# By so much may rounding exceed the bounds of a metric.
+_ROUNDING = 1e-6
 
 
 class Plan:
@@ -79,6 +81,7 @@ class Plan:
         self.memo = Memo(cache)
         self._fitted = tuple(metric for metric in self.steps if metric.is_fitted)
         self.fits: Mapping[Metric, Fit] = {}
+        self._fits_of_batches: dict[Metric, str] = {}
         self._signatures: dict[Any, Signature] = {}
         self.needs = Needs(
             images=any(metric.uses_image for metric in self.steps),
@@ -194,13 +197,26 @@ class Plan:
                 f"{named} needs embeddings: pass embeddings=EmbeddingTriples(...), or an encoder"
             )
         if self._fitted and self.needs_fit and batch.references is not None:
-            return Plan.fit(self, batch.references).values(batch)
+            fitted = Plan.fit(self, batch.references)
+            self._warn_of_fits(fitted)
+            return fitted.values(batch)
         found: dict[Metric, Computed] = {}
         for metric, inputs in self._inputs.items():
             of = [found[each] for each in inputs]
             own = replace(batch, inputs=of, fit=self.fits.get(metric), memo=self.memo)
             found[metric] = self._checked(metric, metric.compute(own), own)
         return {metric: found[metric] for metric in self.metrics}
+
+    def _warn_of_fits(self, fitted: "Plan") -> None:
+        """Warn where a metric was fitted to the references of several batches separately."""
+        for metric, fit in fitted.fits.items():
+            first = self._fits_of_batches.setdefault(metric, fit.digest)
+            if first != fit.digest:
+                warn_caller(
+                    f"{metric} was fitted to the references of this call alone, and of an earlier "
+                    "call to others: their numbers are not comparable. Use scorer.fit(references) "
+                    "with all references"
+                )
 
     def _add(self, metric: Metric, above: tuple[Metric, ...]) -> None:
         """Add a metric after the metrics that it is computed from."""
@@ -216,22 +232,30 @@ class Plan:
 
     def _checked(self, metric: Metric, computed: Any, batch: Batch) -> Computed:
         """Check the columns; set nan, and no statistics, where a candidate has no value."""
-        if not isinstance(computed, Computed):
-            several = isinstance(computed, list | tuple) and np.ndim(computed) == 2
-            computed = Computed(computed if several else [np.asarray(computed)])
-        columns = [np.array(column, dtype=np.float64) for column in computed.columns]
         wanted, count = len(self._columns[metric]), len(batch.candidates)
-        if len(columns) != wanted or any(len(column) != count for column in columns):
+        try:
+            if not isinstance(computed, Computed):
+                several = isinstance(computed, list | tuple) and np.ndim(computed) == 2
+                computed = Computed(computed if several else [np.asarray(computed)])
+            columns = [np.array(column, dtype=np.float64) for column in computed.columns]
+        except (TypeError, ValueError) as error:
+            raise InvalidSetting(f"the metric {metric.name} must return numbers: {error}") from None
+        if len(columns) != wanted or any(column.shape != (count,) for column in columns):
             raise InvalidSetting(
-                f"the metric {metric.name} must return {wanted} columns of "
-                f"{count} values; it returned columns of {[len(c) for c in columns]} values"
+                f"the metric {metric.name} must return {wanted} columns of shape ({count},), one "
+                f"number for each study; it returned shapes {[c.shape for c in columns]}"
             )
         failures = dict(computed.failures)
         for row in np.flatnonzero(~np.isfinite(columns[0])).tolist():
             of_inputs = (v.failures[row] for v in batch.inputs if row in v.failures)
-            why = ": its embedding is not finite" if metric.uses_embeddings else ""
+            is_lost = metric.uses_embeddings and not embedded(batch.embeddings, row)
+            why = ": its embedding is not finite" if is_lost else ""
             own = VLScoreError(f"{metric.name} has no finite value for this study{why}")
             failures.setdefault(row, next(of_inputs, own))
+        if metric.library == "own":
+            for output, column in zip(metric.outputs, columns, strict=True):
+                for row, reason in out_of_bounds(output, column).items():
+                    failures.setdefault(row, VLScoreError(f"{metric.name} returned {reason}"))
         rows = list(failures)
         for column in columns:
             column[rows] = np.nan
@@ -241,6 +265,30 @@ class Plan:
             statistics[rows] = 0.0
         signature = self.signature_of(metric, batch.embeddings)
         return Computed(columns, statistics, dict(sorted(failures.items())), signature)
+
+
+def embedded(triples: EmbeddingTriples | None, row: int) -> bool:
+    """Return whether all embeddings of a study are finite."""
+    parts = () if triples is None else (triples.images, triples.candidates, triples.references)
+    return all(np.isfinite(np.asarray(part[row])).all() for part in parts if part is not None)
+
+
+def out_of_bounds(output: Output, values: Values) -> dict[int, str]:
+    """Return row -> what is wrong with it, for values beyond the bounds that a metric states.
+
+    A bound may be exceeded by rounding.
+
+    >>> out_of_bounds(Output("overlap", "shared words", bounds=(0.0, None)), np.array([1.0, -0.5]))
+    {1: 'overlap -0.5, but states the bounds 0 to infinity'}
+    """
+    low, high = output.bounds
+    least, most = -np.inf if low is None else low, np.inf if high is None else high
+    is_beyond = (values < least - _ROUNDING) | (values > most + _ROUNDING)
+    stated = f"{least:g} to {most:g}".replace("inf", "infinity")
+    return {
+        row: f"{output.name} {values[row]:g}, but states the bounds {stated}"
+        for row in np.flatnonzero(is_beyond).tolist()
+    }
 
 
 def corpus_of_sums(metric: Metric, sums: Values) -> dict[str, Values]:
@@ -347,6 +395,7 @@ def compute(
         place of a list, and that names the position of an entry that is not a text (of the
         references: or is empty),
         MissingDependency that says what to install.
+    Warns: where candidates have no value; theirs is nan.
 
     >>> compute(["bleu-1"], ["No effusion ."], ["no effusion."])["bleu-1"].tolist()
     [1.0]
@@ -363,6 +412,10 @@ def compute(
     if references is not None:
         texts = as_texts("references", references, may_be_empty=not plan.needs.references)
     found = plan.values(Batch(as_texts("candidates", candidates), texts, embeddings))
+    for metric, values in found.items():
+        for row, error in islice(values.failures.items(), 1):
+            lost = f"{len(values.failures)} of {len(values.columns[0])} candidates"
+            warn_caller(f"{metric} is nan for {lost}; for candidate {row}, counted from 0: {error}")
     return {
         name: column
         for metric, values in found.items()
