@@ -3,7 +3,7 @@
 import pytest
 
 from tests.data.datasets.samples import SAMPLES
-from vlscore.data import DATASETS, Dataset, find_dataset, frame_of, read_dataset
+from vlscore.data import DATASETS, Dataset, by_study, find_dataset, frame_of, read_dataset
 from vlscore.data.datasets.dataset_base import SECTIONS, SPLITS
 from vlscore.errors import InvalidTable
 
@@ -76,3 +76,52 @@ def test_a_data_set_of_ones_own(tmp_path):
         assert (found.faults, found.counts) == (2, {"none": (1, 1)})
     with pytest.raises(InvalidTable, match=r"no study can be used\. one-table needs ours\.csv"):
         read_dataset(Nothing, tmp_path)
+
+
+class OneImageARow(OneTable):
+    def studies(self, files):
+        names = {"study": "id", "file": "image", "text": "findings", "who": "patient"}
+        names["part"] = "split"
+        return by_study(files.table(files.needed("ours.csv"), list(names), "image", names))
+
+
+def test_rows_of_a_study_that_differ_and_rows_of_no_study_are_left_out(tmp_path):
+    rows = [
+        "7,a.png,Clear.,p1,val",
+        "7,b.png,,p1,val",
+        "8,a.png,Edema.,p1,fold 3",
+        "9,a.png,Clear.,p1,train",
+        "9,b.png,Effusion.,p1,test",
+        ",a.png,Clear.,p2,train",
+        ",b.png,Clear.,p2,train",
+    ]
+    (tmp_path / "ours.csv").write_text("\n".join(["study,file,text,who,part", *rows]))
+    for name in ("a.png", "b.png"):
+        (tmp_path / name).touch()
+    found = read_dataset(OneImageARow, tmp_path)
+    assert list(found.studies["id"]) == ["7", "8"]
+    assert list(found.studies["image"]) == [["a.png", "b.png"], ["a.png"]]
+    assert found.left_out[["row", "reason", "detail"]].to_numpy().tolist() == [
+        [4, "the rows of the study have different values", "split, findings"],
+        [6, "the row names no study or no image", ""],
+        [7, "the row names no study or no image", ""],
+    ]
+    assert found.faults == 3
+    assert "have the names that the files use: fold 3" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("returned", "what"),
+    [
+        (None, "is a NoneType"),
+        (frame_of([{"id": "7", "image": ["a.png"], "in_row": 1}]), "has no column in_file"),
+        (
+            frame_of([{"id": "7", "image": "a.png", "in_file": "x", "in_row": 1}]),
+            "has an image that is no list",
+        ),
+    ],
+)
+def test_what_is_no_frame_of_studies_is_refused(returned, what, tmp_path):
+    own = type("Own", (OneTable,), {"studies": lambda self, files: returned})
+    with pytest.raises(InvalidTable, match=f"one-table: .* what it returned {what}"):
+        read_dataset(own, tmp_path)

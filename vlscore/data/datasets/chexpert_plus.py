@@ -12,7 +12,14 @@ published as PNG (`PNG/`) and DICOM (`DICOM/`).
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from vlscore.data.datasets.dataset_base import SECTIONS, Dataset, by_study, sections_of, stripped
+from vlscore.data.datasets.dataset_base import (
+    DISAGREEING,
+    SECTIONS,
+    Dataset,
+    by_study,
+    sections_of,
+    stripped,
+)
 from vlscore.data.datasets.dataset_files import INCOMPLETE, DatasetFiles, frame_of
 
 if TYPE_CHECKING:
@@ -67,7 +74,7 @@ def _study(row: dict[str, Any]) -> dict[str, Any]:
     if "findings" not in sections and "impression" not in sections:
         # Some reports have headings that the published sections miss.
         sections = {**sections_of(whole), **sections}
-    facts = {name: row[name] for name in ("id", "image", "view", "in_file", "in_row")}
+    facts = {name: row[name] for name in ("id", "image", "view", "in_file", "in_row", DISAGREEING)}
     patient = row["patient"] or row["id"].rpartition("_")[0]
     own = {"patient": patient, "split": row["split"], "full_report": whole}
     return {**facts, **sections, **own}

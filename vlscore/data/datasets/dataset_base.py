@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SECTIONS = ("indication", "history", "technique", "comparison", "findings", "impression")
 # Columns with one value an image; in a row of a study they hold lists.
 IMAGE_COLUMNS = ("image", "view", "rows", "columns")
+# Column of `by_study`: the facts in which the rows of a study differ.
+DISAGREEING = "disagreeing"
 TRAIN, VALIDATE, TEST = SPLITS = "train", "validate", "test"
 # Name of a part in the published files -> name of the part in this package.
 _SPLIT_NAMES = {
@@ -92,15 +94,29 @@ class Dataset(ABC):
 
 def by_study(images: "pd.DataFrame") -> "pd.DataFrame":
     """Join the rows of each study, one an image, to one row: lists for the columns of images, the
-    first value that is there for all others."""
+    first value that is there for all others.
+
+    `read_dataset` leaves out a row without an id, which is of no study, and a study whose rows have
+    different patients, splits or texts; the column `disagreeing` names these.
+    """
+    import pandas as pd
+
     if images.empty:
         return images
+    of_none = images[images["id"].isna()].copy()
     groups = images.groupby("id", sort=False)
     studies = groups.first()
     for name in IMAGE_COLUMNS:
         if name in images:
             studies[name] = groups[name].agg(list)
-    return studies.reset_index()
+            of_none[name] = [[value] for value in of_none[name]]
+    facts = [name for name in ("patient", "split", *SECTIONS, "full_report") if name in images]
+    differ = groups[facts].nunique() > 1
+    studies[DISAGREEING] = [
+        ", ".join(name for name, differs in zip(facts, row, strict=True) if differs)
+        for row in differ.to_numpy()
+    ]
+    return pd.concat([studies.reset_index(), of_none]) if len(of_none) else studies.reset_index()
 
 
 def split_named(text: str | None) -> str | None:

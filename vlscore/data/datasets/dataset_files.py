@@ -37,7 +37,8 @@ REPORT_ABSENT = "the file of the report is absent"
 DAMAGED = "the row or file cannot be read"
 INCOMPLETE = "the row names no study or no image"
 TWICE = "the id comes a second time"
-FAULTS = {IMAGE_ABSENT, ALL_ABSENT, REPORT_ABSENT, DAMAGED, INCOMPLETE, TWICE}
+DIFFERENT = "the rows of the study have different values"
+FAULTS = {DIFFERENT, IMAGE_ABSENT, ALL_ABSENT, REPORT_ABSENT, DAMAGED, INCOMPLETE, TWICE}
 
 
 class Omission(NamedTuple):

@@ -21,13 +21,22 @@ from vlscore.core import (
     write_json,
     written_together,
 )
-from vlscore.data.cells import is_encodable
-from vlscore.data.datasets.dataset_base import IMAGE_COLUMNS, SPLITS, Dataset, split_named, stripped
+from vlscore.data.cells import is_encodable, is_missing
+from vlscore.data.datasets.dataset_base import (
+    DISAGREEING,
+    IMAGE_COLUMNS,
+    SPLITS,
+    Dataset,
+    split_named,
+    stripped,
+)
 from vlscore.data.datasets.dataset_files import (
     ALL_ABSENT,
     DAMAGED,
+    DIFFERENT,
     FAULTS,
     IMAGE_ABSENT,
+    INCOMPLETE,
     NO_IMAGE,
     NO_TEXT,
     TWICE,
@@ -124,12 +133,18 @@ class DatasetTable:
     @property
     def notes(self) -> list[str]:
         """Notes for the user besides the numbers, one sentence each."""
-        if not self.from_last_paragraph:
-            return []
-        return [
-            f"{self.from_last_paragraph} reports have no heading of findings or impression; their "
-            "last paragraph is taken for the findings"
-        ]
+        notes = []
+        if self.from_last_paragraph:
+            notes.append(
+                f"{self.from_last_paragraph} reports have no heading of findings or impression; "
+                "their last paragraph is taken for the findings"
+            )
+        if others := sorted(self.counts.keys() - {*SPLITS, _NO_SPLIT}):
+            notes.append(
+                f"splits other than {', '.join(SPLITS)} have the names that the files use: "
+                f"{', '.join(others)}"
+            )
+        return notes
 
     def content(self) -> dict[str, Any]:
         """Return the numbers as plain data, for json."""
@@ -252,6 +267,7 @@ def read_dataset(
         )
     files = DatasetFiles(folder, images, reports)
     found = dataset.studies(files)
+    _check_frame(found, dataset)
     found = found.astype(object).where(found.notna(), None)
     usable: dict[str, dict[str, Any]] = {}
     for done, study in enumerate(found.to_dict("records"), start=1):
@@ -289,12 +305,31 @@ def read_dataset(
     return table
 
 
+def _check_frame(found: Any, dataset: Dataset) -> None:
+    """Raise InvalidTable unless the method `studies` of a data set returned what it should."""
+    import pandas as pd
+
+    needed = ("id", "image", "in_file", "in_row")
+    what = ""
+    if not isinstance(found, pd.DataFrame):
+        what = f"is a {type(found).__name__}"
+    elif len(found) and (lacking := [name for name in needed if name not in found.columns]):
+        what = f"has no column {', '.join(lacking)}"
+    elif len(found) and not all(isinstance(paths, list) for paths in found["image"]):
+        what = "has an image that is no list"
+    if what:
+        raise InvalidTable(
+            f"{dataset.name}: `studies` returns a data frame with the columns {', '.join(needed)}, "
+            f"in which image is a list of paths; what it returned {what}"
+        )
+
+
 def _without_blanks(study: dict[str, Any], dataset: Dataset) -> dict[str, Any]:
     """Return the row with ids as text, lists for its images, no blank text, and its part's name."""
     texts = ("split", *dataset.sections, *dataset.extra, "full_report")
     others = {name: value for name, value in study.items() if name not in texts}
     for name in ("id", "patient"):
-        others[name] = None if study.get(name) is None else str(study[name])
+        others[name] = None if is_missing(study.get(name)) else str(study[name])
     count = len(study["image"])
     lists = {name: study.get(name) or [None] * count for name in IMAGE_COLUMNS}
     blank = dict.fromkeys(texts)
@@ -316,8 +351,13 @@ def _is_usable(
         detail = f"{column}: not valid UTF-8, or a NUL in a name"
         files.leave_out_row(study, "study", DAMAGED, detail)
         return False
-    if study["id"] in known:
+    detail = ""
+    if study["id"] is None:
+        reason = INCOMPLETE
+    elif study["id"] in known:
         reason = TWICE
+    elif detail := study.get(DISAGREEING) or "":
+        reason = DIFFERENT
     elif not (study.get("findings") or study.get("impression")):
         reason = NO_TEXT
     else:
@@ -336,7 +376,7 @@ def _is_usable(
         if there or not needs_images:
             return True
         reason = ALL_ABSENT if published else NO_IMAGE
-    files.leave_out_row(study, "study", reason)
+    files.leave_out_row(study, "study", reason, detail)
     return False
 
 
