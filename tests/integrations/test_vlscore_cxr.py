@@ -11,7 +11,7 @@ from PIL import Image
 
 import vlscore
 from tests.doubles import HashEncoder
-from vlscore import VLSCORE_NORM_LIMITR, LIMITREncoder, VLscore, triangle_vlscore
+from vlscore import VLSCORE_NORM_LIMITR, LIMITREncoder, VLscore, metrics, triangle_vlscore
 from vlscore.embedding.encoder_source import EncoderSource
 from vlscore.errors import WeightsNotFound
 
@@ -174,3 +174,20 @@ def test_the_names_are_there_and_load_nothing_before_their_use():
     )
     assert done.stdout.strip() == "False"
     assert {"VLscore", "LIMITREncoder"} <= set(vlscore.__all__)
+
+
+@pytest.mark.filterwarnings("ignore:.*is nan for 1 of 2")
+def test_masked_numbers_are_missing():
+    points = np.ones((3, 2, 4)) * [[[1]], [[2]], [[4]]]
+    points[2, :, 0] = 0
+    masked = np.ma.array(points[2], mask=[[0] * 4, [1, 0, 0, 0]])
+    expected = triangle_vlscore(*points, norm=20)
+    for found in (
+        triangle_vlscore(points[0], points[1], masked, norm=20),
+        metrics.vlscore(points[0], masked, points[1], 20).numpy(),
+        metrics.compute(
+            "vlscore(C=20)",
+            embeddings=metrics.EmbeddingTriples(points[0], masked, points[1], "enc:test"),
+        )["vlscore(C=20)"],
+    ):
+        np.testing.assert_allclose(found, [expected[0], np.nan], rtol=1e-12)

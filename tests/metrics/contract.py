@@ -44,9 +44,10 @@ def check_metric(metric: str | Metric) -> None:
 def check_columns(metric: Metric) -> None:
     """Each candidate has one finite number for each output."""
     values = _values(metric, OTHERS, REFERENCES)
+    why = next(iter(values.failures.values()), "")
     for name, column in zip(metric.columns, values.columns, strict=True):
         assert column.shape == (len(REFERENCES),), f"{name} has the shape {column.shape}"
-        assert np.isfinite(column).all(), f"{name} is not finite for ordinary reports"
+        assert np.isfinite(column).all(), f"{name} is not finite for ordinary reports: {why}"
 
 
 def check_bounds(metric: Metric) -> None:

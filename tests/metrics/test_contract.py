@@ -88,7 +88,7 @@ CORPUS = {"corpus": (Output("corpus", "sum"),), "statistics": 1}
     ("metric", "problem"),
     [
         (made(Endless), "not finite for ordinary reports"),
-        (made(Beyond), "values outside its bounds"),
+        (made(Beyond), "ordinary reports: .* but states the bounds 0 to 1"),
         (made(Moody), "differ from call to call"),
         (made(Jealous), "depend on the order"),
         (made(Peeks, uses_reference=False), "uses the references"),

@@ -117,8 +117,43 @@ def test_one_value_says_nothing_of_how_values_vary(interval):
     assert np.isnan([interval.low, interval.high]).all()
 
 
-@pytest.mark.parametrize("make", [bootstrap_mean, lambda x, **k: grouped_mean(x, "ab", **k)])
+@pytest.mark.parametrize("make", [bootstrap_mean, lambda x, **k: grouped_mean(x, ["a", "b"], **k)])
 @pytest.mark.parametrize("wrong", [{"level": 0.0}, {"level": 1.0}, {"resamples": 0}])
 def test_levels_and_resamples_that_make_no_interval_are_refused(make, wrong):
     with pytest.raises(InvalidSetting):
         make([1.0, 2.0], **wrong)
+
+
+NUMBERS = [1.0, 2.0, 4.0, 7.0]
+NAMES = ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    "interval",
+    [
+        bootstrap_mean,
+        bootstrap_median,
+        lambda x, **k: bootstrap(np.mean, x, **k),
+        lambda x, **k: grouped_mean(x, NAMES, **k),
+    ],
+)
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        (np.ma.array(NUMBERS, mask=[0, 0, 0, 1]), {}, "finite values"),
+        ("abcd", {}, "numbers, not a str"),
+        (None, {}, "numbers, not a NoneType|at least one number|finite values|groups"),
+        (NUMBERS, {"resamples": -1}, "resamples must be 1 or more"),
+        (NUMBERS, {"seed": -1}, "seed is a whole number, at least 0, not -1"),
+        (NUMBERS, {"seed": "a"}, "seed is a whole number, at least 0, not 'a'"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(interval, values, options, message):
+    with pytest.raises(InvalidSetting, match=message):
+        interval(values, **options)
+
+
+@pytest.mark.parametrize("groups", [None, "abcd"])
+def test_groups_are_a_list(groups):
+    with pytest.raises(InvalidSetting, match="groups must be the list"):
+        grouped_mean(NUMBERS, groups)

@@ -74,4 +74,7 @@ from .threads import keep_freed_memory as keep_freed_memory
 from .threads import peak_memory as peak_memory
 from .threads import print_stopped as print_stopped
 from .threads import usable_cores as usable_cores
+from .vectors import as_floats as as_floats
+from .vectors import generator as generator
 from .vectors import unit_rows as unit_rows
+from .vectors import without_mask as without_mask

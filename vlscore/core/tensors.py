@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vlscore.core.vectors import without_mask
 from vlscore.errors import InvalidSetting
 
 ArrayLike = Tensor | NDArray[Any] | Sequence[Any]
@@ -18,7 +19,7 @@ def triples(*points: ArrayLike) -> tuple[Tensor, ...]:
 
     Raises: InvalidSetting, with the shapes, if they have others or do not fit together.
     """
-    rows = [torch.as_tensor(x) for x in points]
+    rows = [torch.as_tensor(without_mask(x)) for x in points]
     for x in rows:
         if x.ndim not in (1, 2):
             raise InvalidSetting(f"embeddings have shape (n, d) or (d,), not {tuple(x.shape)}")

@@ -16,7 +16,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vlscore.core import OnProgress, Signature, limit_notes, no_progress, plain, write_json
+from vlscore.core import (
+    OnProgress,
+    Signature,
+    generator,
+    limit_notes,
+    no_progress,
+    plain,
+    write_json,
+)
 from vlscore.data import StudyTable, TextPolicy, as_table
 from vlscore.embedding import StudyEmbedder, embed_table
 from vlscore.encoders import JointEncoder, read_json
@@ -211,7 +219,7 @@ def calibrate_vectors(
 
 def _draw_others(texts: Sequence[str], others: int, seed: int, path: Path) -> NDArray[np.int64]:
     """Return (n, others): for each study, other studies whose references have other words."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     if len(numbers) < 2:
         raise InvalidTable(f"{path}: all references that can be used are equal, so none is another")

@@ -27,7 +27,7 @@ class _WithValues:
     lower_is_better: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        check_settings(self, resamples=_LEAST_RESAMPLES)
+        check_settings(self, resamples=_LEAST_RESAMPLES, seed=0)
 
     def key(self) -> dict[str, Any]:
         """Return what the numbers depend on."""
@@ -148,7 +148,7 @@ class ControlledSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_settings(self, references=2, candidates=1, resamples=_LEAST_RESAMPLES)
+        check_settings(self, references=2, candidates=1, resamples=_LEAST_RESAMPLES, seed=0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vlscore.core import atomic_write, warn_caller
+from vlscore.core import as_floats, atomic_write, warn_caller
 from vlscore.data import is_missing, why_missing
 from vlscore.encoders import cached_file, weights_of
 from vlscore.errors import InvalidReport, UnreadableImage, VLScoreError, WeightsNotFound
@@ -49,7 +49,7 @@ def triangle_vlscore(
     >>> triangle_vlscore([[0.0, 0.0]], [[4.0, 0.0]], [[0.0, 3.0]], norm=12).tolist()
     [0.5]
     """
-    points = [np.asarray(each, np.float64) for each in (image_embs, gt_embs, output_embs)]
+    points = [as_floats(each) for each in (image_embs, gt_embs, output_embs)]
     shapes = [each.shape for each in points]
     if len(set(shapes)) > 1 or len(shapes[0]) != 2:
         raise ValueError(

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import Signature
+from vlscore.core import Signature, without_mask
 from vlscore.data import check_texts
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
 from vlscore.metrics.memo import Memo
@@ -46,6 +46,8 @@ class EmbeddingTriples:
     failures: Mapping[int, VLScoreError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in ("images", "candidates", "references"):
+            object.__setattr__(self, name, without_mask(getattr(self, name)))
         given = [x for x in (self.images, self.candidates, self.references) if x is not None]
         shapes = [tuple(np.shape(x)) for x in given]
         if self.candidates is None or len(set(shapes)) != 1 or len(shapes[0]) != 2:

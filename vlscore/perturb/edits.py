@@ -34,7 +34,7 @@ class PerturbationSettings:
     per_report: int = 1
 
     def __post_init__(self) -> None:
-        check_settings(self, per_report=1)
+        check_settings(self, per_report=1, seed=0)
 
 
 class Expected(StrEnum):

@@ -13,6 +13,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from vlscore.core import as_floats
 from vlscore.errors import InvalidSetting
 from vlscore.stats.grouped import drawn_weights
 from vlscore.stats.intervals import (
@@ -71,7 +72,7 @@ def bootstrap_p_value(differences: ArrayLike) -> float:
     Twice the smaller share of resamples on either side of 0, counted with one more on that side, so
     it is never below 2 / (B + 1). Nan if all resamples are nan.
     """
-    drawn = np.asarray(differences, dtype=np.float64)
+    drawn = as_floats(differences)
     kept = drawn[~np.isnan(drawn)]
     # Correlations lie in [-1, 1], so their rounding is an absolute one.
     smaller = min(int((kept <= ROUNDING).sum()), int((kept >= -ROUNDING).sum()))
@@ -100,7 +101,7 @@ def correlation_interval(
     >>> correlation_interval([1, 2, 3, 4], [1, 2, 3, 4], resamples=50).estimate
     1.0
     """
-    first, second = (np.asarray(each, dtype=np.float64) for each in (x, y))
+    first, second = (as_floats(each) for each in (x, y))
     weights = drawn_weights(len(first), groups, resamples=resamples, seed=seed)
     drawn = resampled_correlations([first], [second], weights, [kind])[kind][0, 0]
     present = ~(np.isnan(first) | np.isnan(second))
@@ -142,7 +143,7 @@ def resampled_correlations(
         raise InvalidSetting(
             f"a correlation must be one of {', '.join(CORRELATIONS)}, not {unknown[0]!r}"
         )
-    variables = [[np.asarray(x, dtype=np.float64) for x in side] for side in (xs, ys)]
+    variables = [[as_floats(x) for x in side] for side in (xs, ys)]
     if any(np.isinf(x).any() for side in variables for x in side):
         raise InvalidSetting("a correlation needs finite values; leave out rows without a value")
     found = {kind: np.full((len(xs), len(ys), len(weights)), np.nan) for kind in kinds}

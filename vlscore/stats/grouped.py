@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vlscore.core import as_floats, generator
 from vlscore.errors import InvalidSetting
 from vlscore.stats.intervals import (
     Array,
@@ -68,6 +69,8 @@ def grouped_means(
     >>> grouped_means(np.subtract, ([3.0, 4.0], ["a", "b"]), ([2.0, 3.0], ["a", "b"]))
     Interval(estimate=1.0, low=nan, high=nan)
     """
+    for values, groups in sides:
+        _check_groups(as_floats(values).size, groups)
     names = sorted({name for _, groups in sides for name in groups})
     totals = np.stack([each for side in sides for each in _totals(*side, names)])
     weights = _drawn_parts(len(names), resamples, seed, len(names))
@@ -91,7 +94,7 @@ def grouped_auc(
     >>> grouped_auc([3.0, 2.0, 1.0], [True, False, False], ["a", "b", "c"]).estimate
     1.0
     """
-    sample, positive = np.asarray(values, dtype=np.float64), np.asarray(is_positive, dtype=bool)
+    sample, positive = as_floats(values), np.asarray(is_positive, dtype=bool)
     codes = _sorted_codes(len(sample), groups)
     count = int(codes.max()) + 1
     ranks = np.unique(without_rounding(sample), return_inverse=True)[1].reshape(-1)
@@ -136,8 +139,7 @@ def drawn_weights(
 
 def _totals(values: ArrayLike, groups: Sequence[str], names: Sequence[str]) -> tuple[Array, Array]:
     """Compute sum and count of the values of each named group."""
-    sample = np.asarray(values, dtype=np.float64)
-    _check_groups(len(sample), groups)
+    sample = as_floats(values)
     if not np.isfinite(sample).all():
         raise InvalidSetting("an interval needs finite values; leave failed studies out")
     codes = np.searchsorted(names, list(groups))
@@ -146,6 +148,8 @@ def _totals(values: ArrayLike, groups: Sequence[str], names: Sequence[str]) -> t
 
 
 def _check_groups(count: int, groups: Sequence[str]) -> None:
+    if groups is None or isinstance(groups, str):
+        raise InvalidSetting(f"groups must be the list of the group of each value, not {groups!r}")
     if count != len(groups) or not count:
         raise InvalidSetting(
             f"there are {len(groups)} groups for {count} values; there must be at least one value, "
@@ -176,7 +180,7 @@ def _drawn_parts(count: int, resamples: int, seed: int, width: int) -> Iterator[
     if len(sizes) == 1:
         yield _drawn_groups(count, resamples, seed)
         return
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     for size in sizes:
         yield rng.multinomial(count, np.full(count, 1 / count), size=size).astype(np.float64)
 
@@ -184,7 +188,7 @@ def _drawn_parts(count: int, resamples: int, seed: int, width: int) -> Iterator[
 @lru_cache(maxsize=4)
 def _drawn_groups(count: int, resamples: int, seed: int) -> Array:
     """Draw how often each group is drawn (resamples, groups); cached for the tables' many uses."""
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     return rng.multinomial(count, np.full(count, 1 / count), size=resamples).astype(np.float64)
 
 
@@ -237,7 +241,7 @@ def grouped_median(
     order = np.argsort(codes, kind="stable")
     members = np.split(order, np.cumsum(np.bincount(codes, minlength=count))[:-1])
     draws = max(min(resamples, _MOST_VALUES // len(sample)), min(resamples, _LEAST_RESAMPLES))
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     drawn = [np.median(sample)]
     for _ in range(draws):
         rows = np.concatenate([members[group] for group in rng.integers(count, size=count)])

@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from vlscore.core import as_floats, generator
 from vlscore.errors import InvalidSetting
 from vlscore.stats.intervals import (
     ROUNDING,
@@ -117,7 +118,7 @@ def benjamini_hochberg(p_values: ArrayLike) -> Array:
 
     Raises: InvalidSetting if another value is no probability.
     """
-    p = np.asarray(p_values, dtype=np.float64)
+    p = as_floats(p_values)
     known = p[~np.isnan(p)]
     if not ((known >= 0) & (known <= 1)).all():
         raise InvalidSetting("p values must lie between 0 and 1, or be nan")
@@ -242,7 +243,7 @@ def paired_sums(
         raise InvalidSetting("statistics must be finite; leave failed studies out")
     systems, count, sums = statistics.shape
     by_study = statistics.transpose(1, 0, 2).reshape(count, systems * sums)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
 
     def halving(draws: int) -> Array:
         return rng.integers(2, size=(draws, count), dtype=np.int8).astype(np.float64)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vlscore.core import as_floats, generator
 from vlscore.errors import InvalidSetting
 
 Array = NDArray[np.float64]
@@ -23,7 +24,7 @@ def checked(values: ArrayLike) -> Array:
 
     Raises: InvalidSetting for any other sample.
     """
-    sample = np.asarray(values, dtype=np.float64)
+    sample = as_floats(values)
     if sample.ndim != 1 or not len(sample):
         raise InvalidSetting(
             f"a sample must be a list of at least one number, not an array of shape {sample.shape}"
@@ -162,7 +163,7 @@ def bootstrap_mean(
     """
     sample = checked(values)
     draw = _means_of_drawn if len(sample) <= _DRAWN_SINGLY else _means_of_bins
-    means = draw(sample, resamples, np.random.default_rng(seed))
+    means = draw(sample, resamples, generator(seed))
     return bootstrap_interval(np.append(sample.mean(), means), len(sample), level)
 
 
@@ -178,8 +179,9 @@ def bootstrap_median(
     >>> bootstrap_median([1.0, 1.0, 1.0, 9.0]).estimate
     1.0
     """
+    check_resamples(resamples)
     ordered = np.sort(checked(values))
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     n = len(ordered)
     upper = n // 2 + 1
     high = rng.beta(upper, n - upper + 1, resamples)
@@ -212,7 +214,7 @@ def bootstrap(
     if not samples:
         raise InvalidSetting("a bootstrap needs at least one sample")
     arrays = checked_pairs(*samples)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     n = len(arrays[0])
     drawn = [statistic(*arrays)]
     for _ in range(resamples):
@@ -272,6 +274,12 @@ def _means_of_bins(sample: Array, resamples: int, rng: np.random.Generator) -> A
     return found
 
 
+def check_resamples(resamples: int) -> None:
+    """Raise InvalidSetting for a number of resamples below 1."""
+    if resamples < 1:
+        raise InvalidSetting(f"resamples must be 1 or more, not {resamples}")
+
+
 def sizes_of_parts(resamples: int, width: int, at_once: int) -> list[int]:
     """Return how many resamples are drawn at a time, so that memory is bounded.
 
@@ -279,8 +287,7 @@ def sizes_of_parts(resamples: int, width: int, at_once: int) -> list[int]:
         width: numbers that are made of one resample.
         at_once: so many numbers at most, where one resample has no more.
     """
-    if resamples < 1:
-        raise InvalidSetting(f"resamples must be 1 or more, not {resamples}")
+    check_resamples(resamples)
     step = max(at_once // width, 1)
     return [min(step, resamples - k) for k in range(0, resamples, step)]
 

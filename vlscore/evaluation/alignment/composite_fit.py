@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import frame, with_noun
+from vlscore.core import frame, generator, with_noun
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import RatedPairs
 from vlscore.evaluation.command_settings import IN_SAMPLE, AlignmentSettings
@@ -210,7 +210,7 @@ def _best_ridge(x: Array, y: Array, studies: Sequence[str], seed: int) -> float:
 def _folds(studies: Sequence[str], seed: int) -> list[NDArray[np.bool_]]:
     """Return rows of each fold; all pairs of a study are in one."""
     names = sorted(set(studies))
-    order = np.random.default_rng(seed).permutation(len(names))
+    order = generator(seed).permutation(len(names))
     count = min(FOLDS, len(names))
     fold = {names[place]: k % count for k, place in enumerate(order)}
     numbers = np.array([fold[study] for study in studies])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import FinishedRun, finished_run, frame, reading_result
+from vlscore.core import FinishedRun, finished_run, frame, generator, reading_result
 from vlscore.data import ColumnNames, Study, StudyTable, as_table, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.audit.altered_films import FILMS, KEY
@@ -220,7 +220,7 @@ def _echo(originals: Sequence[str], seed: int) -> Interval:
     """Return the mean ROUGE-L of the first reports of two different films."""
     if len(originals) < 2:
         return UNDEFINED
-    order = np.random.default_rng(seed).permutation(len(originals))
+    order = generator(seed).permutation(len(originals))
     pairs = list(zip(order, np.roll(order, 1), strict=True))
     ones, others = ([originals[int(pair[k])] for pair in pairs] for k in (0, 1))
     values = np.asarray(compute_metrics("rouge-l", ones, others)["rouge-l"])

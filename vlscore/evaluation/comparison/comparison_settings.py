@@ -56,7 +56,7 @@ class ComparisonSettings:
     shared_errors: float = 0.0
 
     def __post_init__(self) -> None:
-        check_settings(self, resamples=_LEAST_RESAMPLES, permutations=99, shared_errors=0)
+        check_settings(self, resamples=_LEAST_RESAMPLES, permutations=99, shared_errors=0, seed=0)
         if not self.shared_errors < 1:
             raise InvalidSetting(f"shared_errors must be below 1, not {self.shared_errors!r}")
         if self.shared_errors and self.reference_errors is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import frame
+from vlscore.core import frame, generator
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import SensitivitySettings
 from vlscore.evaluation.sensitivities.changed_pairs import ENDS, score_pairs
@@ -103,7 +103,7 @@ def _donors(studies: Sequence[str], seed: int) -> dict[str, str]:
     """Return study -> the study whose image it is shown: the next one in a shuffled cycle."""
     if len(studies) < 2:
         raise InvalidSetting("swapping images needs two studies at least")
-    shuffled = np.random.default_rng(seed).permutation(len(studies)).tolist()
+    shuffled = generator(seed).permutation(len(studies)).tolist()
     following = [*shuffled[1:], shuffled[0]]
     return {studies[k]: studies[n] for k, n in zip(shuffled, following, strict=True)}
 
