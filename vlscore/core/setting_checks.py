@@ -44,7 +44,7 @@ def check_settings(settings: Any, **least: float) -> None:
         if field.name not in least or (value is None and field.default is None):
             continue
         bound, is_whole = least[field.name], hint in (int, int | None)
-        is_valid = isinstance(value, numbers.Real) and bound <= value < math.inf
+        is_valid = isinstance(value, numbers.Real) and bound <= float(value) < math.inf
         if not is_valid or (is_whole and (value != int(value) or isinstance(value, bool))):
             kind = "a whole number" if is_whole else "a number"
             raise InvalidSetting(f"{field.name} is {kind}, at least {bound}, not {value!r}")
