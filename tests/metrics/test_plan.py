@@ -7,12 +7,14 @@ from tests.metrics import own
 from tests.metrics.contract import check_metric, corpus_of
 from vlscore.core import Signature
 from vlscore.errors import InvalidSetting, MissingDependency, UnknownName, VLScoreError
+from vlscore.evaluation.comparison.statistics import facts_of
 from vlscore.metrics import (
     METRICS,
     Batch,
     Computed,
     EmbeddingTriples,
     Metric,
+    Output,
     Plan,
     compute,
     find_metric,
@@ -108,6 +110,21 @@ def test_a_metric_computed_from_itself_is_refused():
 def test_two_metrics_of_one_name_are_refused():
     with pytest.raises(InvalidSetting, match="two different metrics have the column 'bleu-1'"):
         Plan(["bleu-1", made(name="bleu-1")])
+
+
+def test_a_primary_number_is_one_of_the_corpus_values():
+    with pytest.raises(InvalidSetting, match="primary is the name of a corpus value, not 'corpsu'"):
+        made(corpus=METRICS["bleu-1"].corpus, primary="corpsu")
+    with pytest.raises(InvalidSetting, match="not 'corpus'; it has none"):
+        made(primary="corpus")
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_numbers_have_the_direction_of_their_metric_unless_they_state_one(better):
+    other = Output("other", "b", higher_is_better=not better)
+    metric = made(higher_is_better=better, corpus=(Output("corpus", "a"), other), statistics=1)
+    found = [number["higher_is_better"] for number in facts_of(metric)]
+    assert found == [better, better, not better]
 
 
 @pytest.mark.parametrize("name", ["a b", "a|b", "a,b", "a:b", "a(b)", "a\nb"])

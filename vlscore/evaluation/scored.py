@@ -228,7 +228,7 @@ class Scored:
 def directions(metrics: Iterable[Metric]) -> dict[str, bool]:
     """Return number of a metric -> whether a larger one is better."""
     return {
-        name: output.higher_is_better
+        name: metric.direction(output)
         for metric in metrics
         for name, output in zip(metric.columns, metric.outputs, strict=True)
     }

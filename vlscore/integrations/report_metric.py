@@ -85,9 +85,9 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
         for metric in self.scorer.metrics:
             columns = zip(metric.columns, metric.outputs, strict=True)
             if metric.has_direction:
-                directions |= {name: output.higher_is_better for name, output in columns}
+                directions |= {name: metric.direction(output) for name, output in columns}
             corpus = {corpus_name(metric, each.name): each for each in metric.corpus}
-            directions |= {name: output.higher_is_better for name, output in corpus.items()}
+            directions |= {name: metric.direction(output) for name, output in corpus.items()}
         return directions.get(self.value or "")
 
     def update(self, image: Any, candidate: Any, reference: Any = None) -> None:

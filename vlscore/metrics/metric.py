@@ -52,13 +52,13 @@ class Output:
     Attributes:
         name: as in "precision"; the column is then "findings-f1.precision".
         description: one sentence.
-        higher_is_better: direction.
+        higher_is_better: direction; None: that of the metric, see `Metric.direction`.
         bounds: smallest and largest possible value, None if there is no bound.
     """
 
     name: str
     description: str
-    higher_is_better: bool = True
+    higher_is_better: bool | None = None
     bounds: Bounds = (0.0, 1.0)
 
 
@@ -189,7 +189,8 @@ class Metric:
     def __init_subclass__(cls, **more: Any) -> None:
         """Make the subclass a frozen dataclass.
 
-        Raises: InvalidSetting for a name that could not be found again, or a text for a tuple.
+        Raises: InvalidSetting for a name that could not be found again, a text for a tuple, or a
+            primary number that there is not.
         """
         super().__init_subclass__(**more)
         made: Any = dataclass(frozen=True, repr=False)(cls)
@@ -200,6 +201,11 @@ class Metric:
                 raise InvalidSetting(
                     f"{cls.name}: {name} must be a tuple, not a text: write ({value!r},)"
                 )
+        if cls.primary and cls.primary not in (numbers := [each.name for each in cls.corpus]):
+            known = f"it has {', '.join(numbers)}" if numbers else "it has none"
+            raise InvalidSetting(
+                f"{cls.name}: primary is the name of a corpus value, not {cls.primary!r}; {known}"
+            )
         if set(cls.name) & set("|(),: \n"):
             raise InvalidSetting(
                 f"a metric cannot be called {cls.name!r}: its name must not contain blanks, "
@@ -323,6 +329,11 @@ class Metric:
         """Return the columns' names, one for each output: "bleu-4", "findings-f1.precision"."""
         name = str(self)
         return (name, *(f"{name}.{output.name}" for output in self.further))
+
+    def direction(self, output: Output) -> bool:
+        """Return whether higher is better for one of its numbers."""
+        own = output.higher_is_better
+        return self.higher_is_better if own is None else own
 
     @property
     def sign(self) -> int:

@@ -79,7 +79,7 @@ def facts_of(metric: Metric | str, better: bool = True) -> list[Record]:
         return [facts(metric, metric, True, better)]
     names = ["", *(each.name for each in metric.further)]
     means = [
-        facts(column, metric.printed(name), not (name or metric.primary), each.higher_is_better)
+        facts(column, metric.printed(name), not (name or metric.primary), metric.direction(each))
         for column, name, each in zip(metric.columns, names, metric.outputs, strict=True)
     ]
     return means + [
@@ -87,7 +87,7 @@ def facts_of(metric: Metric | str, better: bool = True) -> list[Record]:
             corpus_name(metric, each.name),
             metric.printed(each.name, of_corpus=True),
             each.name == metric.primary,
-            each.higher_is_better,
+            metric.direction(each),
             corpus=True,
         )
         for each in metric.corpus

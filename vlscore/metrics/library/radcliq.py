@@ -142,6 +142,7 @@ class RadCliQv1(RadCliQv0):
             "inverse",
             "1 / mean of RadCliQ-v1, as ReXrank ranks systems; undefined where the mean is 0 or "
             "below, where the inverse would be lower for better reports",
+            higher_is_better=True,
             bounds=(0.0, None),
         ),
     )
