@@ -117,6 +117,12 @@ def test_findings_of_which_different_things_are_said(joint, names):
         ("The lungs are clear and the pleural spaces free.", {"opacity": "negative"}),
         ("Small effusion, cardiomegaly is not seen.", {"cardiomegaly": "negative"}),
         ("The lungs appear clear and the heart enlarged.", {"opacity": "negative"}),
+        ("No congestion, right pleural thickening", {"pleural_thickening": "positive"}),
+        ("No rib fracture, effusion on the left", {"pleural_effusion": "positive"}),
+        ("Effusion moderate on the left, absent on the right", {"pleural_effusion": "positive"}),
+        ("Effusion unchanged, pneumonia possible on the left", {"pneumonia": "uncertain"}),
+        ("The hilar lymph nodes are not enlarged.", {"lymphadenopathy": "negative"}),
+        ("Mediastinal nodes on the right are enlarged.", {"lymphadenopathy": "positive"}),
     ],
 )
 def test_words_that_are_of_one_part_alone(text, wanted):
@@ -190,6 +196,12 @@ def test_a_place_of_what_is_no_finding():
     text = "Improved aeration of both bases, with smaller right effusion."
     (finding,) = (f for sentence in extract(text).sentences for f in sentence.findings)
     assert [each.value for each in finding.on(Axis.SIDE)] == ["right"]
+
+
+@pytest.mark.parametrize("text", ["Nodule RLL, not LLL.", "Old rib fractures right."])
+def test_a_side_that_is_not_of_the_finding(text):
+    (finding,) = (f for sentence in extract(text).sentences for f in sentence.findings)
+    assert {each.value for each in finding.on(Axis.SIDE)} == {"right"}
 
 
 @pytest.mark.parametrize(
