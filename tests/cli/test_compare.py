@@ -120,7 +120,7 @@ def test_tables_with_unlike_columns(command, tables, tmp_path):
     wrong = command(
         "compare", ours, theirs, "--rename", "third.id=StudyID", "-o", tmp_path / "x", *metrics
     )
-    assert "of a system third, but the systems are ours, theirs" in wrong.stderr
+    assert "the system third, but the systems are ours, theirs" in wrong.stderr
 
 
 @pytest.mark.parametrize(

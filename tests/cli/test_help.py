@@ -125,11 +125,11 @@ def test_metrics_lists_every_metric_within_80_columns(command):
     done = command("metrics")
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    listed = [found[1] for line in lines if (found := re.match(r"  (\S+) +[↑↓]", line))]
+    listed = [found[1] for line in lines if (found := re.match(r"  (\S+) +[↑↓–]", line))]
     assert sorted(listed) == sorted(METRICS)
     # What is said of each stands in one column.
-    rows = [line for line in lines if re.match(r"  \S+ +[↑↓]", line)]
-    assert {re.search("[↑↓]", line).start() for line in rows} == {23}
+    rows = [line for line in lines if re.match(r"  \S+ +[↑↓–]", line)]
+    assert {re.search("[↑↓–]", line).start() for line in rows} == {23}
     text = " ".join(done.stdout.split())
     for metric in METRICS.values():
         assert metric.description.partition(";")[0] in text
@@ -164,6 +164,7 @@ def test_one_metric_is_shown_with_everything_that_can_be_set(command):
         ("evaluate x.csv -o y --batch-size x", "--batch-size"),
         ("evaluate x.csv -o y --engine dask", '"local", "ray"'),
         ("evaluate x.csv -o y --rename id=a,findings=b", "reads no column 'findings'"),
+        ("evaluate x.csv -o y --rename study=id", "Write it the other way round: id=study"),
         ("evaluate x.csv -o y --rename id", "write --rename id=study_id"),
         ("compare x.csv -o y --resamples 5", "resamples is a whole number, at least 10, not 5"),
     ],

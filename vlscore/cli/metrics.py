@@ -32,7 +32,7 @@ def metrics_text(metrics: "Iterable[Metric]") -> str:
         missing = metric.missing()
         marked = marked or bool(missing)
         direction = "↑" if metric.higher_is_better else "↓"
-        sign = (direction if metric.has_direction else " ") + ("*" if missing else " ")
+        sign = (direction if metric.has_direction else "–") + ("*" if missing else " ")
         head = f"  {metric!s:<{_INDENT - 5}} {sign}"
         groups.setdefault(_group(metric), []).append(
             textwrap.fill(
@@ -44,7 +44,7 @@ def metrics_text(metrics: "Iterable[Metric]") -> str:
             )
         )
     blocks = ["\n".join([f"{heading}:", *lines]) for heading, lines in groups.items()]
-    notes = ["↑ higher is better, ↓ lower is better. `vlscore metrics NAME` describes one."]
+    notes = ["↑ higher is better, ↓ lower, – neither. `vlscore metrics NAME` describes one."]
     if marked:
         notes.append("* needs a library or a file that is not here; the same command names it.")
     return "\n\n".join([*blocks, "\n".join(notes)])

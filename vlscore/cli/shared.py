@@ -354,10 +354,12 @@ def named_values(texts: Iterable[str], example: str) -> list[tuple[str, str]]:
 def renamed(rename: Sequence[str], *roles: str) -> dict[str, str]:
     """Return role -> column of --rename; raise InvalidSetting for a role that is not read."""
     found = dict(named_values(rename, "--rename id=study_id"))
-    for role in found:
+    for role, column in found.items():
         if role not in roles:
+            hint = f". Write it the other way round: {column}={role}" if column in roles else ""
             raise InvalidSetting(
                 f"--rename: this command reads no column {role!r}; it reads {', '.join(roles)}"
+                + hint
             )
     return found
 
