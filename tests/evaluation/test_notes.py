@@ -11,6 +11,7 @@ from tests.evaluation.samples import BATCH, compare, make_table
 from vlscore.data import Study, TextPolicy, open_studies
 from vlscore.embedding import StudyEmbedder
 from vlscore.encoders.cards import read_facts
+from vlscore.errors import InvalidSetting
 from vlscore.evaluation import (
     align,
     calibrate,
@@ -105,6 +106,15 @@ def test_groups_that_were_asked_for_are_the_second_table(tmp_path):
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     run = evaluate(path, tmp_path / "out", Scorer(metrics="rouge-l,bleu-1"), by=["sex"])
     assert [table.title for table in run.tables][:3] == ["Means", "rouge-l by sex", "bleu-1 by sex"]
+
+
+def test_a_column_of_many_different_values_has_no_groups(tmp_path):
+    rows = [{"id": k, "reference": "Edema.", "candidate": "Edema.", "age": k} for k in range(51)]
+    path = tmp_path / "ages.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    for run in (evaluate, lambda table, *given, **by: compare([table], *given, **by)):
+        with pytest.raises(InvalidSetting, match="the column age has 51 different values"):
+            run(path, tmp_path / "out", Scorer(metrics="rouge-l"), by=["age"])
 
 
 def _trained_on(sha256):

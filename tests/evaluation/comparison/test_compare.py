@@ -356,7 +356,8 @@ def test_a_metric_of_the_whole_run_is_fitted_to_all_references(write, tmp_path):
 
 
 def test_references_that_differ_in_blanks_alone_are_matched_on_request(write, tmp_path):
-    spaced = [text.replace(". ", ".\n ", 1) if k < 2 else text for k, text in enumerate(REFERENCES)]
+    spaced = [*REFERENCES]
+    spaced[:2] = REFERENCES[0].replace(". ", ".\n ", 1), REFERENCES[1].replace(".", " .")
     tables = [write("ours", GOOD), write("theirs", BAD, spaced)]
     scorer = Scorer(metrics="rouge-l")
     with pytest.raises(InvalidTable, match=r"2 studies \(s0, s1\) differ only in blanks"):

@@ -43,6 +43,7 @@ def test_missing_studies_are_named_from_both_sides(write):
     said = str(raised.value)
     assert re.search(r"a\.jsonl lacks 1 study \(s7\) of \S*b\.jsonl", said)
     assert re.search(r"b\.jsonl lacks 1 study \(s0\) of \S*a\.jsonl", said)
+    assert "or add them with an empty candidate" in said
 
 
 def test_of_many_missing_studies_some_are_named(write):

@@ -36,6 +36,7 @@ from vlscore.evaluation.scored import BASELINE, Scored, signatures_in
 from vlscore.evaluation.scoring.row_facts import (
     SILENT,
     SUSPICIOUS,
+    check_groups,
     noticed_notes,
     section_counts,
     section_notes,
@@ -46,7 +47,6 @@ from vlscore.metrics import Item, Metric, Plan, Scorer
 
 # Of studies without an entry.
 NO_GROUP = "(none)"
-_MOST_GROUPS = 50
 
 
 @dataclass(frozen=True)
@@ -342,6 +342,11 @@ def _require_same(
             because = f" ({'; '.join(reasons)})" if reasons else ""
             paths = f"{one.table.path} lacks {_ids(lacking)} of {two.table.path}"
             differences.append(f"{paths}{because}")
+    if any(alone):
+        differences.append(
+            "leave such studies out of the other table, or add them with an empty candidate, which "
+            "is scored as an empty report"
+        )
     if all(alone) and (near := how_ids_differ(*alone)):
         differences.append(near)
     texts = {
@@ -350,7 +355,7 @@ def _require_same(
         if name in theirs
     }
     unlike = {name: both for name, both in texts.items() if both[0] != both[1]}
-    blank = [name for name, (one, two) in unlike.items() if one.split() == two.split()]
+    blank = [name for name, (one, two) in unlike.items() if _solid(one) == _solid(two)]
     wrong = [name for name in unlike if name not in set(blank)]
     if blank and not ignores_blanks:
         differences.append(
@@ -372,6 +377,10 @@ def _require_same(
     return blank
 
 
+def _solid(text: str) -> str:
+    return "".join(text.split())
+
+
 def _ids(names: Sequence[str]) -> str:
     return f"{with_noun(len(names), 'study')} ({first_of(names)})"
 
@@ -379,9 +388,5 @@ def _ids(names: Sequence[str]) -> str:
 def _groups(column: str, sources: Sequence[Source], ids: Sequence[str]) -> list[str]:
     """Return the group of each study. Raises: InvalidTable; InvalidSetting for too many groups."""
     found = column_of(column, sources, ids)
-    if (count := len(set(found.values()))) > _MOST_GROUPS:
-        raise InvalidSetting(
-            f"the column {column} has {count} different values: --by is for groups, of which "
-            f"there can be {_MOST_GROUPS}"
-        )
+    check_groups(column, found.values())
     return [found.get(name, NO_GROUP) for name in ids]

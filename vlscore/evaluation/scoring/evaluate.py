@@ -25,6 +25,7 @@ from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.score_table import VIEW_GUESSED, Engine, item_of, rows_of_part, score_table
 from vlscore.evaluation.scored import ID, ROW, Scored, own_names
 from vlscore.evaluation.scoring.row_facts import (
+    check_groups,
     counts_of,
     noticed_notes,
     read_own,
@@ -100,6 +101,8 @@ def evaluate(
     own_columns = {"keep": list(keep), "by": list(by), "patient": patient}
     names = own_names(own_columns)
     own = read_own(names, studies, scorer.metrics)
+    for column in by:
+        check_groups(column, own[column].values())
     rows = list(studies)
     if scorer.vectors is not None and len(scorer.vectors.candidates) != len(rows):
         raise InvalidSetting(

@@ -20,6 +20,7 @@ EMPTY = "empty candidates, scored as they are"
 SUSPICIOUS = '{}s that say "nan", "None", "[\'...\']" or the like'
 SILENT = "references that state nothing"
 _FEW_WORDS = 12
+_MOST_GROUPS = 50
 # Beyond these, a candidate is near the line through image and reference, but not near the latter.
 _FOOT_NEAR = (-0.5, 1.5)
 
@@ -141,6 +142,15 @@ def section_notes(counts: Mapping[str, int], studies: int, candidates: int) -> I
             f"{unlike} of {candidates} candidates {have} impression scored against the findings of "
             "the reference, or the reverse, since one of the two reports lacks the other section; "
             "--section findings or --section impression leaves such studies out, as failed rows"
+        )
+
+
+def check_groups(column: str, values: Iterable[str | None]) -> None:
+    """Raise InvalidSetting for a column of too many different values, such as ages or ids."""
+    if (count := len({*values} - {None})) > _MOST_GROUPS:
+        raise InvalidSetting(
+            f"the column {column} has {count} different values: --by is for groups, of which "
+            f"there can be {_MOST_GROUPS}"
         )
 
 
