@@ -63,7 +63,12 @@ def test_repeated_keys_are_joined_in_their_order(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "options", "error", "message"),
     [
-        (["id,green", "1,1"], {}, InvalidTable, "no column system"),
+        (
+            ["id,green", "1,1"],
+            {},
+            InvalidTable,
+            "has the columns system, id and",
+        ),
         (["system,id", "a,1"], {}, InvalidTable, "no column of values"),
         (["system,id,m", "a,1,1", "a,1,2"], {}, InvalidTable, "row 2: 'a', '1' has an earlier row"),
         (["system,id,m", "z,1,1"], {}, InvalidTable, "none of its rows is a row of this run"),

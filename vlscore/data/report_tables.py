@@ -17,6 +17,7 @@ from vlscore.data.tables import (
     how_to_name,
     listed,
     parts_in,
+    path_of,
 )
 from vlscore.errors import Failure, InvalidReport, InvalidTable
 
@@ -82,7 +83,7 @@ def open_reports(
 
     Raises: InvalidTable if the file cannot be read, holds no row, or has none of the columns.
     """
-    path = Path(path)
+    path = path_of(path)
     found = columns_found(path)
     named = {"id": id_column} if id_column != ColumnNames.id else {}
     if text_column is not None:

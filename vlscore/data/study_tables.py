@@ -18,6 +18,7 @@ from vlscore.data.tables import (
     checked_limit,
     columns_found,
     parts_in,
+    path_of,
     printable_text,
     text_in,
 )
@@ -192,7 +193,7 @@ def open_studies(
         InvalidTable: the file cannot be read, holds no row, or lacks a column.
         InvalidSetting: `image_root` is no folder, a role is unknown, or `limit` is below 1.
     """
-    path = Path(path)
+    path = path_of(path)
     names, found = ColumnNames.named(columns), columns_found(path)
     opened = StudyTable(
         path=path,

@@ -1,12 +1,13 @@
 """Tables of rows with ids: what tables of studies and tables of reports have in common."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from vlscore.core import LIMIT, file_digest
 from vlscore.data.cells import id_of, text_of
@@ -114,6 +115,17 @@ def checked_limit(limit: int | None) -> int | None:
     return limit
 
 
+def path_of(table: Any) -> Path:
+    """Return the path of a table. Raises: InvalidTable for a data frame, or anything else."""
+    if isinstance(table, str | os.PathLike):
+        return Path(table)
+    frame = 'write it first, as in frame.to_parquet("studies.parquet", index=False), and '
+    raise InvalidTable(
+        f"a table is the path of a file, not a {type(table).__name__}: "
+        f"{frame if hasattr(table, 'to_parquet') else ''}give the path"
+    )
+
+
 def columns_found(path: Path) -> list[str]:
     """Return the columns of a table. Raises: InvalidTable if it has no rows."""
     found = columns_of(path)
@@ -135,6 +147,9 @@ def check_columns(path: Path, found: Sequence[str], needed: Mapping[str, str]) -
     if not missing:
         return
     roles = [role for role in missing if role in ("id", "view", "text", *ROLES)]
+    # Without a column of ids, rows would silently be matched by their numbers.
+    if roles and not {"id"} & {*needed, *found}:
+        roles = ["id", *roles]
     hint = f". {how_to_name(*roles)}" if roles else ""
     if not set(missing).isdisjoint(ROLES):
         hint += "; or join the file that has it by `vlscore pair`"

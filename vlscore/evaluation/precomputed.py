@@ -67,7 +67,11 @@ def read_precomputed(
     path = Path(path)
     found = columns_of(path)
     if lacking := [name for name in keys if name not in found]:
-        raise InvalidTable(f"{path}: no column {', '.join(lacking)}; found: {', '.join(found)}")
+        raise InvalidTable(
+            f"{path}: no column {', '.join(lacking)}; found: {', '.join(found)}. A table of values "
+            f"has the columns {', '.join(keys)} and one for each metric: give them these names in "
+            "the file"
+        )
     names = _metrics_of(path, [n for n in found if n not in {*keys, *ignored}], suffixes)
     _check_names(path, names, lower_is_better, computed)
     columns = [name + suffix for name in names for suffix in suffixes]

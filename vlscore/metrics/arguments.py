@@ -74,7 +74,9 @@ def items_of(
     if needs.images and image is None:
         raise InvalidStudy("a metric needs the image, but image is None")
     if needs.references and reference is None:
-        raise InvalidStudy("a metric needs the reference, but reference is None")
+        hint = ": the arguments are image, candidate, reference; without an image, pass None first"
+        hint = "" if needs.images or image is None else hint
+        raise InvalidStudy(f"a metric needs the reference, but reference is None{hint}")
     given = {"images": images, "candidates": candidates, "references": references}
     lengths = {len(values) for values in given.values() if values is not None}
     if not lengths:

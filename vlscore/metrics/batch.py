@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vlscore.core import Signature, without_mask
-from vlscore.data import check_texts
+from vlscore.data import check_texts, is_missing
 from vlscore.errors import InvalidReport, InvalidSetting, VLScoreError
 from vlscore.metrics.memo import Memo
 
@@ -222,7 +222,10 @@ def as_texts(name: str, texts: Any, *, may_be_empty: bool = True) -> list[str]:
     found = as_list(name, texts)
     for position, text in enumerate(found):
         if not isinstance(text, str):
-            raise InvalidReport(f"{name}[{position}] must be a text, not a {type(text).__name__}")
+            kind = f"a {type(text).__name__}"
+            if is_missing(text):
+                kind = f'{text}; .fillna("") of a pandas column makes empty reports of such cells'
+            raise InvalidReport(f"{name}[{position}] must be a text, not {kind}")
         if not (may_be_empty or text.strip()):
             raise InvalidReport(f"{name}[{position}] is empty")
     return [str(text) for text in found]

@@ -231,6 +231,20 @@ def test_ids_of_other_parquet_types(tmp_path: Path, values: Any, ids: list[str])
     assert [row.id for row in open_studies(parquet(tmp_path / "t.parquet", id=values))] == ids
 
 
+def test_a_data_frame_is_no_path_of_a_table() -> None:
+    import pandas
+
+    for read in (open_studies, open_reports):
+        with pytest.raises(InvalidTable, match=r"not a DataFrame: write it .*to_parquet.*the path"):
+            read(pandas.DataFrame({"id": [1]}))  # type: ignore[arg-type]
+
+
+def test_without_a_column_of_ids_its_name_is_asked_for_with_the_others(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", {"StudyID": "a", "gt": "Clear.", "candidate": "Clear."})
+    with pytest.raises(InvalidTable, match=r"--rename id=NAME,reference=NAME"):
+        open_studies(path, needs={"reference", "candidate"})
+
+
 def test_further_columns_come_as_they_stand(tmp_path: Path) -> None:
     path = write(tmp_path / "t.jsonl", GOOD | {"patient": ["p1", "p2"], "other": 1})
     (study,) = open_studies(path, also=("patient",))

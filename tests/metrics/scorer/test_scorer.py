@@ -306,6 +306,14 @@ def test_a_report_that_is_no_text_fails_its_study_alone(absent):
             scorer.score(None, *texts)
 
 
+def test_missing_texts_and_a_forgotten_image_are_named():
+    texts = Scorer(metrics="rouge-l")
+    with pytest.raises(InvalidReport, match=r"candidates\[1\] must be a text, not nan; \.fillna"):
+        texts.score(None, ["Clear.", float("nan")], ["Clear.", "Clear."])
+    with pytest.raises(InvalidStudy, match="without an image, pass None first"):
+        texts.score(["Clear."], ["Clear."])
+
+
 def test_lists_of_different_length_are_refused(scorer):
     with pytest.raises(InvalidStudy, match="candidates 2, references 3"):
         scorer.score(picture(0), REPORTS[:2], REPORTS[:3])
