@@ -363,7 +363,7 @@ def test_a_finished_run_is_not_computed_again_and_another_is_refused(tmp_path):
         evaluate(table, tmp_path / "out", scorer, format="csv")
     records[0]["candidate"] = "another"
     write_table(table, records)
-    with pytest.raises(InvalidSetting, match="table_sha256"):
+    with pytest.raises(InvalidSetting, match="content of the table"):
         evaluate(table, tmp_path / "out", scorer)
     assert results_of(tmp_path / "out") == before
     assert not evaluate(table, tmp_path / "out", more, overwrite=True).unchanged

@@ -294,6 +294,15 @@ def _move_results(out: Path, new: FinishedRun) -> None:
     shutil.rmtree(new.folder, ignore_errors=True)
 
 
+# Entries of keys that are no names of options -> words.
+_WORDS = {
+    "table_sha256": "content of the table",
+    "perturbations_sha256": "content of the perturbations",
+    "pairs_sha256": "content of the rated pairs",
+    "others": "candidates that percentiles are taken among",
+}
+
+
 def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
     """Return the differences between two keys, in words.
 
@@ -301,6 +310,8 @@ def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
     'settings epochs: 6 there, 8 now; settings seed: 0 there, nothing now'
     >>> key_difference({"columns": ["bleu-1", "judge"]}, {"columns": ["bleu-1"]})
     'columns: judge there, nothing now'
+    >>> key_difference({"table_sha256": "0" * 64, "others": 100}, {"table_sha256": "f" * 64})[:47]
+    'content of the table: sha256 000000000000 there'
     """
     parts = []
     for name in differing(there, here):
@@ -313,7 +324,7 @@ def key_difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
             one, two = _facts_that_differ(one, two)
         if isinstance(one, list) and isinstance(two, list):
             one, two = _items_that_differ(one, two)
-        parts.append(f"{name}: {_brief(one)} there, {_brief(two)} now")
+        parts.append(f"{_WORDS.get(name, name)}: {_brief(one)} there, {_brief(two)} now")
     return "; ".join(parts)
 
 
@@ -343,7 +354,7 @@ def _brief(value: Any) -> str:
         return "nothing"
     text = str(value) or "nothing"
     is_digest = len(text) == 64 and not set(text) - set("0123456789abcdef")
-    return text[:12] if is_digest else text
+    return f"sha256 {text[:12]}" if is_digest else text
 
 
 def differing(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:

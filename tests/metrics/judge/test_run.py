@@ -69,5 +69,5 @@ def test_a_finished_folder_refuses_another_table(tmp_path):
     path = table(tmp_path, ROWS)
     evaluation.judge(path, tmp_path / "out")
     assert evaluation.judge(path, tmp_path / "out").unchanged
-    with pytest.raises(InvalidSetting, match="table_sha256"):
+    with pytest.raises(InvalidSetting, match="content of the table"):
         evaluation.judge(table(tmp_path, ROWS[:2], "other.jsonl"), tmp_path / "out")
