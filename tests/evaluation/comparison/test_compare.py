@@ -16,6 +16,7 @@ from vlscore.errors import InvalidSetting, InvalidTable
 from vlscore.evaluation import evaluate, methods, paper_table
 from vlscore.metrics import Scorer, compute, find_metric
 from vlscore.pages import report
+from vlscore.stats import p_value
 
 CONSTANT, NORMAL, RANDOM = "baseline:constant", "baseline:normal", "baseline:random"
 NEAREST = "baseline:nearest-image"
@@ -459,6 +460,23 @@ def test_a_system_may_be_called_like_a_column_of_the_tables(write, tmp_path, nam
     assert table.columns == ("sex", "n", name, "bad", pair, f"p of {pair}")
     assert [row[:2] for row in table.rows] == [("f", "12"), ("m", "12")]
     assert run.frame("language")["earlier_image"].notna().tolist() == [True, True, False]
+
+
+def test_groups_of_many_systems_have_a_row_for_each_difference(write, tmp_path):
+    sex = ["f", "m"] * 12
+    texts = {"a": GOOD, "b": BAD, "c": GOOD, "d": BAD}
+    paths = [write(name, own, sex=sex) for name, own in texts.items()]
+    run = compare(paths, tmp_path / "out", Scorer(metrics="rouge-l"), by=["sex"], **QUICK)
+    numbers, tests = (each for each in run.tables if each.title.endswith("rouge-l by sex"))
+    assert numbers.columns == ("sex", "n", "a", "b", "c", "d")
+    assert tests.columns == ("sex", "systems", "difference", "p")
+    expected = run.frame("subgroup_differences")
+    assert [row[:2] for row in tests.rows] == [
+        (each["value"], f"{each['first']} - {each['second']}")
+        for each in expected.to_dict("records")
+    ]
+    assert tests.rows[0][2].startswith(f"{expected['difference'][0]:.3f}")
+    assert tests.rows[1][3] == p_value(expected["adjusted_p"][1])
 
 
 def test_a_note_says_whether_a_system_is_better_than_always_normal(tmp_path):

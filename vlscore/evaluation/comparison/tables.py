@@ -41,6 +41,8 @@ _DIGITS = 4
 _BARS = "bars: 95 % bootstrap intervals"
 # Cell of systems that never change places.
 _NONE = "none"
+# Of a table of groups; with more, differences have a table of their own, one row for each.
+_MOST_COLUMNS = 12
 _SUPPORT = (
     " support: how many times the references state what an F1 of the whole corpus is made of, for "
     "macro its rarest observation; one that neither candidates nor references mention has no F1 "
@@ -151,7 +153,10 @@ def baseline_notes(
 
 
 def _subgroup_tables(frames: "Mapping[str, pandas.DataFrame]") -> Iterator[TextTable]:
-    """Yield a table of each column and primary number: one row a group of studies."""
+    """Yield a table of each column and primary number: one row a group of studies.
+
+    Of many systems, the differences follow in a second table.
+    """
     if "subgroups" not in frames:
         return
     from pandas import concat
@@ -180,9 +185,17 @@ def _subgroup_tables(frames: "Mapping[str, pandas.DataFrame]") -> Iterator[TextT
     names = ["metric", "column", "value", "key"]
     cells = concat(parts).drop_duplicates(names)
     for (name, column), rows in cells.groupby(["metric", "column"], sort=False):
-        columns = {"value": str(column), **dict(zip(rows["key"], rows["heading"], strict=True))}
-        wide = crossed(rows, "value", "key", "cell")
+        apart = rows[rows["key"].str.startswith("apart ")]
+        is_wide = rows["key"].nunique() > _MOST_COLUMNS
+        shown = rows[~rows["key"].str.startswith(("apart ", "p "))] if is_wide else rows
+        columns = {"value": str(column), **dict(zip(shown["key"], shown["heading"], strict=True))}
+        wide = crossed(shown, "value", "key", "cell")
         yield text_table(f"{name} by {column}", wide, _GROUPS, columns=columns)
+        if is_wide and len(apart):
+            p = rows["cell"][rows["key"].str.startswith("p ")].tolist()
+            columns = {"value": str(column), "heading": "systems", "cell": "difference", "p": "p"}
+            title = f"Differences in {name} by {column}"
+            yield text_table(title, apart.assign(p=p), _GROUPS, columns=columns)
 
 
 def _corrected_tables(frames: "Mapping[str, pandas.DataFrame]") -> Iterator[TextTable]:
