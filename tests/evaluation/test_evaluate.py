@@ -323,6 +323,16 @@ def test_own_columns_are_in_the_scores(tmp_path, format):
     assert "bleu-1 by view" in [each.title for each in result.tables]
 
 
+def test_rows_without_a_patient_are_no_patients(tmp_path):
+    table, records = make_table(tmp_path, 6)
+    write_table(
+        table, [{**each, "patient": "ab"[k] if k < 2 else None} for k, each in enumerate(records)]
+    )
+    scorer = Scorer(metrics="bleu-1")
+    notes = " ".join(evaluate(table, tmp_path / "out", scorer, patient="patient").notes)
+    assert "the 2 patients of the column patient, not the studies; 4 rows without one" in notes
+
+
 def test_subgroups_of_a_long_table_are_those_of_their_rows_alone(tmp_path):
     """A group that only the first batch of rows has, with values of the corpus."""
     texts = ["Small left effusion.", "No edema is seen.", "The heart is big.", "Clear lungs now."]

@@ -178,3 +178,4 @@ def test_a_column_is_read_from_all_tables_which_may_not_disagree(write, tmp_path
         compare([full, write("other", other)], tmp_path / "x", scorer, **settings)
     run = compare([partly, bare], tmp_path / "y", scorer, **settings)
     assert any(note.startswith("the column patient is empty for 8 studies") for note in run.notes)
+    assert any("resample and permute the 0 patients" in note for note in run.notes)

@@ -188,9 +188,10 @@ def read_systems(
         found = column_of(column, sources, ids)
         # A study without an entry is a patient of its own.
         patients = [found.get(name, f"\0{name}") for name in ids]
+        known = len({found[name] for name in ids if name in found})
         notes.append(
-            f"intervals and tests resample and permute the {len(set(patients))} patients of "
-            f"the column {column}, not the studies"
+            f"intervals and tests resample and permute the {known} patients of the column "
+            f"{column}, not the studies"
         )
         if alone := [name for name in ids if name not in found]:
             notes.append(

@@ -14,6 +14,7 @@ from vlscore.core import (
     frame,
     key_difference,
     no_progress,
+    with_noun,
 )
 from vlscore.data import (
     Study,
@@ -296,9 +297,11 @@ def _content(
         column = scores[own["patient"]]
         # A row without a patient is a patient of its own.
         patients = [f"\0{k}" if p is None or p != p else str(p) for k, p in enumerate(column)]
+        alone = sum(each.startswith("\0") for each in patients)
+        without = f"; {with_noun(alone, 'row')} without one count each on its own" if alone else ""
         notes.append(
-            f"intervals resample the {len(set(patients))} patients of the column "
-            f"{own['patient']}, not the studies"
+            f"intervals resample the {len(set(patients)) - alone} patients of the column "
+            f"{own['patient']}, not the studies{without}"
         )
     summary = summary_of(scored, patients)
     by = own.get("by")
