@@ -29,16 +29,21 @@ class MethodsText:
     """A paragraph to paste.
 
     Attributes:
-        text: text with citations as in [@papineni2002bleu], and names and values of others as
+        marked: text with citations as in [@papineni2002bleu], and names and values of others as
             `data` marks them.
     """
 
-    text: str
+    marked: str
+
+    @property
+    def text(self) -> str:
+        """Return the text as it is read, with citations as in [@papineni2002bleu]."""
+        return _DATA.sub(r"\1", self.marked)
 
     @property
     def markdown(self) -> str:
         """Return the text for Markdown, with citations as pandoc reads them."""
-        return _DATA.sub(lambda found: _MARKDOWN.sub(r"\\\g<0>", found[1]), self.text)
+        return _DATA.sub(lambda found: _MARKDOWN.sub(r"\\\g<0>", found[1]), self.marked)
 
     @property
     def latex(self) -> str:
@@ -49,7 +54,7 @@ class MethodsText:
             return rf"~\cite{{{keys}}}"
 
         # Every second part is data, in which nothing is a citation.
-        parts = _DATA.split(self.text.rstrip("\n"))
+        parts = _DATA.split(self.marked.rstrip("\n"))
         for k, part in enumerate(parts):
             pieces = [part] if k % 2 else re.split(r"( \[@[^\]]+\])", part)
             parts[k] = "".join(
@@ -61,7 +66,7 @@ class MethodsText:
     @property
     def bibtex(self) -> str:
         """Return the BibTeX entries of what is cited, in the order of their keys."""
-        text = _DATA.sub("", self.text)
+        text = _DATA.sub("", self.marked)
         cited = set(re.findall(r"@([\w-]+)", " ".join(_CITED.findall(text))))
         return "\n".join(entry for key, (entry, _) in _entries().items() if key in cited)
 
@@ -125,12 +130,19 @@ def _metric(
         title = title or metric.printed()
         cited = cite(metric.name)
     except VLScoreError:
-        # A metric that was computed elsewhere, or a user's own that is not registered here.
-        return f"{data(title or name)} (computed elsewhere)"
+        # A user's own that is not registered here, or values that were computed elsewhere.
+        by = (
+            f"own metric, version {data(facts['own'])}"
+            if facts.get("own")
+            else "computed elsewhere"
+        )
+        return f"{data(title or name)} ({by})"
     version = facts.get(library)
     by = f"by {library} {data(version)}" if version else f"by {library}"
     if facts.get("model"):
         by = f"by the language model {data(facts['model'])}"
+    elif library == "own":
+        by = f"own metric, version {data(version)}"
     elif metric.uses_findings:
         by = "by rules of vlscore"
     # Only the idea is the publication's: a reader must not take our number for the authors'.

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from tests.evaluation.samples import compare
+from tests.metrics.own import length_ratio
 from vlscore.encoders import ENCODERS
 from vlscore.errors import ChecksumMismatch, InvalidSetting
 from vlscore.evaluation import TableSettings, draw, evaluate, methods
@@ -54,6 +55,14 @@ def test_the_paragraph_of_a_comparison_names_what_was_done(folders):
     folder = folders / "compared"
     assert (folder / "methods.md").read_text(encoding="utf-8") == found.markdown
     assert (folder / "references.bib").read_text(encoding="utf-8") == found.bibtex
+
+
+def test_a_metric_of_ones_own_is_named_as_one(folders, tmp_path):
+    for number, name in enumerate(("tests.metrics.own:length_ratio", length_ratio)):
+        run = evaluate(folders / "ours.jsonl", tmp_path / str(number), Scorer(metrics=name))
+        found = methods(run.folder)
+        assert "length-ratio (own metric, version 7)" in " ".join(found.text.split())
+        assert found.text.isprintable() or found.text.isascii()
 
 
 def test_rules_of_our_own_are_not_credited_to_others(folders, tmp_path):
