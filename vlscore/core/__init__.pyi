@@ -59,6 +59,7 @@ from .safe_cells import without_html as without_html
 from .setting_checks import check_names as check_names
 from .setting_checks import check_settings as check_settings
 from .setting_checks import check_word as check_word
+from .setting_checks import checked_arguments as checked_arguments
 from .signature import Signature as Signature
 from .signature import difference as difference
 from .signature import written as written

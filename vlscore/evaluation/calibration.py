@@ -19,6 +19,7 @@ from torch import Tensor
 from vlscore.core import (
     OnProgress,
     Signature,
+    checked_arguments,
     generator,
     limit_notes,
     no_progress,
@@ -97,6 +98,7 @@ class Calibration:
         return TextTable("", ("share below", "area"), tuple(rows), caption)
 
 
+@checked_arguments
 def calibrate(
     encoder: str | JointEncoder | StudyEmbedder | None,
     studies: str | Path | StudyTable,

@@ -20,7 +20,7 @@ from vlscore.claims import (
     read_evidence,
     verdicts_of,
 )
-from vlscore.core import OnProgress, __version__, file_digest, frame, no_progress
+from vlscore.core import OnProgress, __version__, checked_arguments, file_digest, frame, no_progress
 from vlscore.data import StudyTable, as_table, columns_of, shared_ids_note
 from vlscore.embedding import EmbeddedTable, StudyEmbedder, embed_table
 from vlscore.errors import Failure, InvalidSetting
@@ -53,6 +53,7 @@ _PROMISE = (
 )
 
 
+@checked_arguments
 def claims(
     studies: str | Path | StudyTable,
     out: str | Path,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vlscore.claims import claims_of, evidence_digest, read_evidence
-from vlscore.core import OnProgress, __version__, frame, no_progress
+from vlscore.core import OnProgress, __version__, checked_arguments, frame, no_progress
 from vlscore.data import Study, StudyTable, TextPolicy, as_table, texts_by_role
 from vlscore.errors import Failure, InvalidReport, InvalidSetting, InvalidStudy
 from vlscore.findings import language_notes
@@ -61,6 +61,7 @@ _ROWS_AT_ONCE = 1000
 SeenByRow = Mapping[int | str | None, ImageFindings | str]
 
 
+@checked_arguments
 def judge(
     studies: str | Path | StudyTable,
     out: str | Path,

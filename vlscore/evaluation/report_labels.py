@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import OnProgress, __version__, frame, no_progress
+from vlscore.core import OnProgress, __version__, checked_arguments, frame, no_progress
 from vlscore.data import Report, ReportTable, TextPolicy, as_reports
 from vlscore.errors import Failure, InvalidSetting
 from vlscore.findings import (
@@ -40,6 +40,7 @@ _VALUES = {Polarity.POSITIVE: 1, Polarity.NEGATIVE: 0, Polarity.UNCERTAIN: -1}
 _STATED = {1: "stated", -1: "uncertain", 0: "denied", None: "not mentioned"}
 
 
+@checked_arguments
 def findings(
     reports: str | Path | ReportTable,
     out: str | Path,

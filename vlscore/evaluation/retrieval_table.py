@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from vlscore.core import OnProgress, Signature, __version__, frame, no_progress
+from vlscore.core import OnProgress, Signature, __version__, checked_arguments, frame, no_progress
 from vlscore.data import StudyTable, TextPolicy, as_table
 from vlscore.embedding import StudyEmbedder, embed_table
 from vlscore.retrieval import evaluate_retrieval
@@ -12,6 +12,7 @@ from vlscore.stats import Content, Presentation, Result, text_table
 _CAPTION = "In brackets: 95 % bootstrap intervals over queries."
 
 
+@checked_arguments
 def retrieval(
     studies: str | Path | StudyTable,
     out: str | Path,

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from vlscore.errors import InvalidReport
 from vlscore.findings.change_words import ENLARGING
 from vlscore.findings.lexicon import Lexicon
 from vlscore.findings.tokens import Match, Token
@@ -74,6 +75,9 @@ def changes_of(report: ReportFindings) -> tuple[FindingChange, ...]:
     >>> [(c.topic, str(c.change)) for c in found]
     [('pleural_effusion', 'worse')]
     """
+    if not isinstance(report, ReportFindings):
+        kind = type(report).__name__
+        raise InvalidReport(f"changes_of takes what extract returns for a report, not a {kind}")
     found: list[FindingChange] = []
     for sentence in report.sentences:
         if not sentence.comparisons or sentence.category in _SILENT:

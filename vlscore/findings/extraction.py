@@ -259,7 +259,7 @@ def chexpert_labels(report: str | ReportFindings) -> dict[str, int | None]:
     >>> chexpert_labels("Clear lungs.")["No Finding"], chexpert_labels("")["No Finding"]
     (1, None)
     """
-    findings = extract(report) if isinstance(report, str) else report
+    findings = report if isinstance(report, ReportFindings) else extract(report)
     labels: dict[str, int | None] = dict.fromkeys(CHEXPERT_LABELS)
     for finding in findings:
         if finding.chexpert is None or finding.status is not Status.CURRENT:

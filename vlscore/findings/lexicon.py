@@ -373,7 +373,7 @@ def _rules(
 
 
 @cache
-def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lexicon:
+def load_lexicon(folder: str | Path | None = None, further: str | Path | None = None) -> Lexicon:
     """Return the lexicons of `folder` (default: ours), with those of a further file of findings.
 
     Args:
@@ -385,7 +385,8 @@ def load_lexicon(folder: Path | None = None, further: Path | None = None) -> Lex
 
     Raises: InvalidLexicon naming file and entry.
     """
-    folder = folder or our_lexicon()
+    folder = our_lexicon() if folder is None else Path(folder)
+    further = None if further is None else Path(further)
     tables = read_tables(folder)
     try:
         trie = PhraseTrie(spelt := spellings(folder))

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,8 @@ class ReportReward:
                 f"weights must be one finite number for each metric ({', '.join(names)}), not "
                 f"{weights}"
             )
+        if failed is not None and not isinstance(failed, Real):
+            raise InvalidSetting(f"failed is a number or None, not {failed!r}")
         self.reference, self.failed = reference, failed
         self.image_columns = ("image", "images") if image is None else (image,)
         self.failures: Counter[str] = Counter()

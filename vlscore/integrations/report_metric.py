@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vlscore.core import check_word
+from vlscore.data import check_texts
 from vlscore.errors import InvalidSetting, MissingDependency
 from vlscore.integrations.grpo_reward import fitted_scorer
 from vlscore.metrics import (
@@ -64,6 +66,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
         **options: Any,
     ) -> None:
         super().__init__(**options)
+        check_word("on_error", on_error, ("raise", "keep"))
         self.scorer = fitted_scorer(scorer)
         self.value = value
         self.on_error: Literal["raise", "keep"] = on_error
@@ -92,6 +95,7 @@ class ReportMetric(TorchMetric):  # type: ignore[misc]
 
     def update(self, image: Any, candidate: Any, reference: Any = None) -> None:
         """Score a batch and store its numbers; arguments as in `Scorer.score`, each a list."""
+        check_texts("candidate", candidate)
         table: ScoreTable = self.scorer.score(image, candidate, reference, on_error=self.on_error)
         numbers = [column for values in table.values.values() for column in values.columns]
         self.rows.append(self._tensor(np.stack(numbers, axis=1)))

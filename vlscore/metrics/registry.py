@@ -258,7 +258,7 @@ def presets_in(names: Any) -> dict[str, dict[Metric, tuple[str, ...]]]:
 
     Args: names: as of `find_metrics`. Metrics that cannot run here are among those returned.
     """
-    given = [names] if isinstance(names, str | Metric) else (names or ())
+    given = names if isinstance(names, Iterable) and not isinstance(names, str) else [names]
     written = [n for each in given if isinstance(each, str) for n in split_names(each)]
     return {
         name: {find_metric(metric): own for metric, own in preset.numbers.items()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from numpy.typing import NDArray
 
-from vlscore.core import Cache, Signature, first_of, warn_caller
+from vlscore.core import Cache, Signature, check_word, first_of, warn_caller
 from vlscore.data import (
     StudyTable,
     TextPolicy,
@@ -17,7 +17,7 @@ from vlscore.data import (
     select,
     select_from_parts,
 )
-from vlscore.errors import InvalidSetting, InvalidStudy, VLScoreError
+from vlscore.errors import InvalidReport, InvalidSetting, InvalidStudy, VLScoreError
 from vlscore.metrics.arguments import Item, items_of, row_labels
 from vlscore.metrics.batch import Batch, EmbeddingTriples
 from vlscore.metrics.embedded_studies import embed_triples, stored_triples
@@ -223,7 +223,7 @@ class Scorer(Plan):
             return other
         known = [row for row in rows if not isinstance(row, VLScoreError)]
         if other.needs_fit:
-            other = other.fit(known)
+            other = other._fit(known)
         if ranked and self.embedder is not None and any(map(has_percentile, self.metrics)):
             texts: list[str] = []
             for row in known:
@@ -240,9 +240,17 @@ class Scorer(Plan):
         `fit` they are fitted to each batch separately. The text policy is applied here.
 
         Args: references: those of every study, read once; unreadable ones are left out.
-        Raises: InvalidReport for one text, a dict, a set or a table in place of a list.
+        Raises: InvalidReport for one text, a dict, a set or a table in place of a list, and for
+            references of which none can be read.
         """
         check_texts("references", references)
+        given = list(references)
+        fitted = self._fit(given)
+        if any(fit.references == 0 for fit in fitted.fits.values()):
+            raise InvalidReport(f"none of {len(given)} references can be read")
+        return fitted
+
+    def _fit(self, references: Iterable[str | Item]) -> "Self":
         usable: list[str] = []
         for each in references:
             with contextlib.suppress(VLScoreError):
@@ -295,8 +303,7 @@ class Scorer(Plan):
         Raises: UnreadableImage, InvalidReport, InvalidStudy, InvalidSetting; ChecksumMismatch if
             the checkpoint changed since its digest was computed.
         """
-        if on_error not in ("raise", "keep"):
-            raise InvalidSetting(f'on_error must be "raise" or "keep", not {on_error!r}')
+        check_word("on_error", on_error, ("raise", "keep"))
         all_texts = on_error == "raise"
         items, is_batch = items_of(image, candidate, reference, self.needs, all_texts=all_texts)
         labels = None

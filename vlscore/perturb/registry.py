@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, ClassVar
 
-from vlscore.core import Registry
+from vlscore.core import Registry, split_names
 from vlscore.errors import InvalidSetting
 from vlscore.perturb.edits import Chance, Change, ErrorCategory, Expected
 from vlscore.perturb.parsed_report import ParsedReport
@@ -109,15 +109,18 @@ def kinds_named(kinds: Iterable[AnyKind] | AnyKind | None) -> list[Kind]:
     """Return the kinds with these names, in the order of the registry, each once; all by default.
 
     Args:
-        kinds: names in any spelling, "package.module:MyKind", or kinds themselves. Those that are
-            not registered come last, in the order given.
+        kinds: names in any spelling, with commas between them or in a list,
+            "package.module:MyKind", or kinds themselves. Those that are not registered come last,
+            in the order given.
 
     Raises: UnknownName with what may have been meant; InvalidSetting where something is no kind,
         or two kinds have one name.
     """
     if kinds is None:
         return KINDS.values()
-    if isinstance(kinds, (str, Kind, type)):
+    if isinstance(kinds, str):
+        kinds = split_names(kinds) or [kinds]
+    if isinstance(kinds, (Kind, type)):
         kinds = [kinds]
     found: dict[str, Kind] = {}
     for kind in map(KINDS.find, kinds):

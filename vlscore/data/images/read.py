@@ -32,6 +32,8 @@ def read_image(path: str | os.PathLike[str], policy: ImagePolicy | None = None) 
     Warns: ImageNoteWarning for each note of the provenance.
     Raises: UnreadableImage naming the file and the reason.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise UnreadableImage(f"an image's path is a text, not a {type(path).__name__}")
     path = local_path(path)
     with opened(path) as stream:
         return _read(stream, policy or ImagePolicy(), str(path))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import OnPhase, OnProgress, no_phase
+from vlscore.core import OnPhase, OnProgress, checked_arguments, no_phase
 from vlscore.data import Study, StudyTable, columns_of
 from vlscore.errors import (
     Failure,
@@ -46,6 +46,7 @@ _RADEVALX = frozenset({"report_id", "radgraph_f1", "radcliq"})
 _RADEVALX_ID, _RADEVALX_OTHER, _RADEVALX_LOWER = "report_id", "id", "radcliq"
 
 
+@checked_arguments
 def align(
     pairs: RatedPairs,
     out: str | Path,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import frame
+from vlscore.core import checked_arguments, frame
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import (
     INSIGNIFICANT,
@@ -54,6 +54,7 @@ _TESTS = (
 )
 
 
+@checked_arguments
 def failure_modes(
     pairs: RatedPairs,
     out: str | Path,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import check_names
+from vlscore.core import check_names, checked_arguments
 from vlscore.data import (
     Study,
     check_encodable,
@@ -55,6 +55,7 @@ _COUNTED = ("category", "significant")
 _FOLDERS = {**FOLDERS, "sheets": (lambda folder: read_sheets(folder)[0], all, (KEY,))}
 
 
+@checked_arguments
 def read_ratings(
     path: str | Path,
     *,

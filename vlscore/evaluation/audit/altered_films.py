@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnProgress, frame_of_columns, no_progress, with_noun
+from vlscore.core import OnProgress, checked_arguments, frame_of_columns, no_progress, with_noun
 from vlscore.data import ImagePolicy, Study, StudyTable, as_table, projection, stored_view
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.audit.alterations import Box, region_of
@@ -60,6 +60,7 @@ def open_audited(table: str | Path | StudyTable) -> StudyTable:
     return as_table(opened, {"image"}, {"reference", "candidate"}, also=also)
 
 
+@checked_arguments
 def audit_make(
     table: StudyTable,
     out: str | Path,

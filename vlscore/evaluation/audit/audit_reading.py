@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import FinishedRun, finished_run, frame, generator, reading_result
+from vlscore.core import (
+    FinishedRun,
+    checked_arguments,
+    finished_run,
+    frame,
+    generator,
+    reading_result,
+)
 from vlscore.data import ColumnNames, Study, StudyTable, as_table, open_studies
 from vlscore.errors import Failure, InvalidSetting, InvalidTable
 from vlscore.evaluation.audit.altered_films import FILMS, KEY
@@ -61,6 +68,7 @@ _WHOLE = (
 )
 
 
+@checked_arguments
 def audit_read(
     folder: str | Path,
     reports: Sequence[str | Path],

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnProgress, Signature, __version__, frame, json_line, no_progress
+from vlscore.core import (
+    OnProgress,
+    Signature,
+    __version__,
+    checked_arguments,
+    frame,
+    json_line,
+    no_progress,
+)
 from vlscore.data import (
     ColumnNames,
     Report,
@@ -50,6 +58,7 @@ _AT_ONCE = 1000
 _SHOWN_WORDS = 30
 
 
+@checked_arguments
 def baseline(
     name: AnyBaseline,
     studies: str | Path | StudyTable,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vlscore.core import OnProgress, atomic_write, frame, no_progress
+from vlscore.core import OnProgress, atomic_write, checked_arguments, frame, no_progress
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.comparison.comparison_settings import ComparisonSettings, TableSettings
 from vlscore.evaluation.comparison.language import language_facts, same_words, text_facts
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 PAPER, METHODS = "table", "methods.md"
 
 
+@checked_arguments
 def compare(
     systems: Sequence[str | Path | Source],
     out: str | Path,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vlscore.core import OnPhase, frame, no_phase, plain, with_noun
+from vlscore.core import OnPhase, checked_arguments, frame, no_phase, plain, with_noun
 from vlscore.data import ReportTable, TextPolicy, split_failures
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.command_settings import IN_SAMPLE, ControlledSettings
@@ -69,6 +69,7 @@ _MATRIX = (
 _SIDES = "absent: denied or not mentioned; present: stated or uncertain."
 
 
+@checked_arguments
 def controlled(
     source: ReportTable | LabelledSentences,
     out: str | Path,

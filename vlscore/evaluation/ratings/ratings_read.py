@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vlscore.core import file_digest, frame
+from vlscore.core import checked_arguments, file_digest, frame
 from vlscore.errors import InvalidSetting
 from vlscore.evaluation.alignment.rated_pairs import RatedPairs
 from vlscore.evaluation.ratings.questions import PREFERRED
@@ -41,6 +41,7 @@ _SYSTEMS = (
 )
 
 
+@checked_arguments
 def ratings_read(
     folder: str | Path,
     out: str | Path,

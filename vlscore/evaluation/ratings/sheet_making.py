@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from vlscore.core import (
+    checked_arguments,
     differing,
     finished_run,
     output_folder,
@@ -49,6 +50,7 @@ INSTRUCTIONS = "instructions.md"
 _TEXTS = Path(__file__).with_name("instructions.toml")
 
 
+@checked_arguments
 def ratings_make(
     sources: Sequence[str | Path],
     out: str | Path,

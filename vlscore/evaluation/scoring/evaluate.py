@@ -10,6 +10,7 @@ from vlscore.core import (
     IMAGES,
     OnProgress,
     check_names,
+    checked_arguments,
     first_of,
     frame,
     key_difference,
@@ -43,6 +44,7 @@ FORMATS = ("parquet", "csv")
 _PART = re.compile(r"([1-9]\d*)/([1-9]\d*)")
 
 
+@checked_arguments
 def evaluate(
     table: str | Path | StudyTable,
     out: str | Path,

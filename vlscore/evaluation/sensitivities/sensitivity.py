@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import LIMIT, OnPhase, no_phase
+from vlscore.core import LIMIT, OnPhase, checked_arguments, no_phase
 from vlscore.data import Study, StudyTable
 from vlscore.errors import Failure, InvalidSetting, InvalidTable, MissingDependency
 from vlscore.evaluation.command_settings import SensitivitySettings
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+@checked_arguments
 def sensitivity(
     perturbations: str | Path,
     out: str | Path,

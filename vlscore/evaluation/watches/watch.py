@@ -9,7 +9,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from vlscore.core import OnProgress, frame, key_difference, no_progress, sole_writer, with_noun
+from vlscore.core import (
+    OnProgress,
+    checked_arguments,
+    frame,
+    key_difference,
+    no_progress,
+    sole_writer,
+    with_noun,
+)
 from vlscore.data import ColumnNames
 from vlscore.errors import Failure, InvalidSetting
 from vlscore.evaluation.comparison.sources import split_name
@@ -35,6 +43,7 @@ _CAPTION = (
 )
 
 
+@checked_arguments
 def watch(
     days: Sequence[str | Path],
     out: str | Path,

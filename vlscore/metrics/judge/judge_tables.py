@@ -235,11 +235,12 @@ def _marks(data: Mapping[str, Any], concepts: Mapping[str, Concept]) -> Iterator
 
 
 @cache
-def load_tables(folder: Path = FOLDER) -> JudgeTables:
+def load_tables(folder: str | Path = FOLDER) -> JudgeTables:
     """Return the tables of `folder` (ours by default).
 
     Raises: InvalidLexicon naming file and entry.
     """
+    folder = Path(folder)
     lexicon = load_lexicon(further=folder / "words.toml")
     data = {name: read_table(folder / name, "table of the rule judge") for name in FILES}
     concepts, of_observation, refined = _concepts(data["concepts.toml"], lexicon)

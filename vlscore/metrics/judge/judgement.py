@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 from vlscore.errors import InvalidSetting, InvalidStudy, VLScoreError
@@ -29,7 +30,8 @@ class Patient:
     indication: str = ""
 
     def __post_init__(self) -> None:
-        if self.age is not None and not 0 <= self.age <= 130:
+        is_age = isinstance(self.age, Real) and 0 <= float(self.age) <= 130
+        if self.age is not None and not is_age:
             raise InvalidSetting(f"an age must be 0 to 130 years, not {self.age!r}")
 
 
