@@ -13,7 +13,7 @@ import vlscore
 from tests.doubles import HashEncoder
 from vlscore import VLSCORE_NORM_LIMITR, LIMITREncoder, VLscore, metrics, triangle_vlscore
 from vlscore.embedding.encoder_source import EncoderSource
-from vlscore.errors import WeightsNotFound
+from vlscore.errors import InvalidSetting, WeightsNotFound
 
 
 @pytest.fixture
@@ -191,3 +191,19 @@ def test_masked_numbers_are_missing():
         )["vlscore(C=20)"],
     ):
         np.testing.assert_allclose(found, [expected[0], np.nan], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options", [{"norm": "a"}, {"norm": 0}, {"norm": -1}, {"norm": np.nan}, {"batch_size": 0}]
+)
+def test_settings_that_are_no_positive_numbers_are_refused(options):
+    with pytest.raises(InvalidSetting, match=rf"{next(iter(options))} must be a"):
+        VLscore(**options)
+
+
+@pytest.mark.parametrize("position", range(3))
+def test_one_text_is_no_list(position):
+    arguments = [["a"], ["b"], ["c"]]
+    arguments[position] = "a"
+    with pytest.raises(InvalidSetting, match="must be a list with one entry for each study"):
+        VLscore(encoder=object()).compute(*arguments)

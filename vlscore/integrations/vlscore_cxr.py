@@ -4,10 +4,12 @@ Code that was written for that package runs with this one. docs/from_vlscore_cxr
 equal and what differs. Nothing is downloaded here: `vlscore weights fetch limitr` does that.
 """
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 from vlscore.core import as_floats, atomic_write, warn_caller
 from vlscore.data import is_missing, why_missing
 from vlscore.encoders import cached_file, weights_of
-from vlscore.errors import InvalidReport, UnreadableImage, VLScoreError, WeightsNotFound
+from vlscore.errors import (
+    InvalidReport,
+    InvalidSetting,
+    UnreadableImage,
+    VLScoreError,
+    WeightsNotFound,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -112,11 +120,13 @@ class LIMITREncoder:
 
     def encode_images(self, image_paths: Sequence[Any]) -> NDArray[np.float32]:
         """Embed images -> (n, 768); unreadable ones are nan, and named in a warning."""
-        return self._encode(list(image_paths), self.embedder.embed_images, "images")
+        return self._encode(
+            _listed("image_paths", image_paths), self.embedder.embed_images, "images"
+        )
 
     def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed reports -> (n, 768); what is no text is nan, and named in a warning."""
-        return self._encode(list(texts), self.embedder.embed_texts, "texts")
+        return self._encode(_listed("texts", texts), self.embedder.embed_texts, "texts")
 
     def _encode(
         self, items: list[Any], embed: "Callable[[Sequence[Any]], EmbeddedRows]", what: str
@@ -147,6 +157,7 @@ class VLscore:
         encoder: a LIMITREncoder; or any object with its methods `encode_images`, `encode_texts`.
 
     Raises: WeightsNotFound if `checkpoint` does not exist; on first use, if there is none.
+        InvalidSetting for a norm or batch size that is no positive number.
     """
 
     def __init__(
@@ -162,6 +173,10 @@ class VLscore:
     ) -> None:
         if checkpoint is not None and not Path(checkpoint).exists():
             raise WeightsNotFound(f"{checkpoint}: no such checkpoint file or folder")
+        if not (isinstance(norm, Real) and 0 < float(norm) < math.inf):
+            raise InvalidSetting(f"norm must be a positive number, not {norm!r}")
+        if not (isinstance(batch_size, int) and batch_size >= 1):
+            raise InvalidSetting(f"batch_size must be a whole number above 0, not {batch_size!r}")
         self.norm = norm
         self._settings = (checkpoint, device, batch_size, cache_dir, show_progress, tokenizer)
         if encoder is not None:
@@ -188,7 +203,8 @@ class VLscore:
         Returns: (n,), in [0, 1] or nan.
         Raises: ValueError where lengths differ.
         """
-        columns = [list(each) for each in (images, gt, output)]
+        given = {"images": images, "gt": gt, "output": output}
+        columns = [_listed(name, each) for name, each in given.items()]
         counts = [len(each) for each in columns]
         if len(set(counts)) > 1:
             raise ValueError("Length mismatch: images={}, gt={}, output={}".format(*counts))
@@ -284,6 +300,13 @@ class VLscore:
             most = embedder.card.max_tokens
             warn_caller(f"{cut} texts have more than {most} tokens: LIMITR did not read their ends")
         return failures
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    """Return a list of images or texts; raise InvalidSetting for one, whose letters would count."""
+    if isinstance(values, str | bytes | os.PathLike):
+        raise InvalidSetting(f"{name} must be a list with one entry for each study, not one text")
+    return list(values)
 
 
 def in_parts(rows: list[int], size: int, what: str, shown: bool) -> Iterator[list[int]]:
