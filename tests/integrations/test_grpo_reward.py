@@ -104,6 +104,9 @@ def test_an_empty_reference_costs_its_own_row(absent):
         [{"content": None}],
         [{"role": "assistant", "tool_calls": [{"function": {"name": "look"}}]}],
         [{"content": [{"type": "image"}]}],
+        [{"role": "tool", "content": CANDIDATES[0]}],
+        f"<think>{CANDIDATES[0]}",
+        f"<think>{CANDIDATES[0]}</think>",
         [{"content": [{"type": "thinking", "text": CANDIDATES[0]}]}],
         "\ud800",
     ],
@@ -113,6 +116,23 @@ def test_an_unusable_completion_is_an_empty_report(completion):
     reward = ReportReward("rouge-l")
     assert called(reward, [completion, *CANDIDATES[1:]])[0] == 0
     assert reward.failures == {}
+
+
+@pytest.mark.parametrize("opened", ["<think>", ""])
+def test_thoughts_are_no_part_of_the_report(opened):
+    """Chat templates may write the opening mark into the prompt."""
+    text = f"{opened}{CANDIDATES[1]}</think>\n{CANDIDATES[0]}"
+    reward = ReportReward("rouge-l")
+    expected = called(reward, CANDIDATES)
+    for first in (text, [{"role": "assistant", "content": text}]):
+        assert called(reward, [first, *CANDIDATES[1:]]) == expected
+
+
+def test_the_message_of_a_user_is_no_completion():
+    reward = ReportReward("rouge-l")
+    with pytest.warns(UserWarning, match="the last message of a completion is of the 'user'"):
+        found = called(reward, [[{"role": "user", "content": "a"}], *CANDIDATES[1:]])
+    assert found[0] is None
 
 
 UNKNOWN_FORMS = [

@@ -15,6 +15,8 @@ from vlscore.metrics import DEFAULT_METRIC, Scorer, ScoreTable
 
 # Parts of a message that are its words; others are images, thoughts, calls of tools.
 _TEXT_PARTS = ("text", "output_text", "input_text")
+# Marks of a model's thoughts within its text, as TRL's `think_format_reward` knows them.
+_THOUGHTS, _END_OF_THOUGHTS = "<think>", "</think>"
 # Names of entries that a message names.
 _NAMED = 5
 
@@ -184,10 +186,11 @@ class ReportReward:
 def text_of_completion(completion: Any) -> str:
     """Return the text of a completion: a text, or that of the last of its messages.
 
-    A message without content, such as a call of a tool, is an empty text, and so are None and an
-    empty list.
+    A message without content, such as a call of a tool, is an empty text, and so are None, an
+    empty list and the answer of a tool. What stands in <think>...</think> is left out.
 
-    Raises: InvalidReport for any other form: what is not understood must not count as a bad report.
+    Raises: InvalidReport for the message of a user, and for any other form: what is not understood
+        must not count as a bad report.
 
     >>> text_of_completion([{"role": "assistant", "content": "Clear lungs."}])
     'Clear lungs.'
@@ -195,7 +198,7 @@ def text_of_completion(completion: Any) -> str:
     'Clear.'
     """
     if completion is None or isinstance(completion, str):
-        return completion or ""
+        return _without_thoughts(completion or "")
     if not isinstance(completion, list | tuple):
         raise _of_unknown_form(completion)
     if not completion:
@@ -203,12 +206,28 @@ def text_of_completion(completion: Any) -> str:
     message = completion[-1]
     if not isinstance(message, Mapping) or not {"content", "role", "tool_calls"} & message.keys():
         raise _of_unknown_form(message)
+    role = message.get("role", "assistant")
+    if role == "tool":  # The model called a tool, and wrote no report behind its answer.
+        return ""
+    if role != "assistant":
+        raise InvalidReport(f"the last message of a completion is of the {role!r}, not assistant")
     content = message.get("content")
     if isinstance(content, list | tuple):
-        return " ".join(filter(None, map(_text_of_part, content)))
+        return _without_thoughts(" ".join(filter(None, map(_text_of_part, content))))
     if content is None or isinstance(content, str):
-        return content or ""
+        return _without_thoughts(content or "")
     raise _of_unknown_form(content)
+
+
+def _without_thoughts(text: str) -> str:
+    """Return what stands behind a model's thoughts; nothing if they do not end.
+
+    >>> _without_thoughts("<think>An effusion?</think>Clear lungs."), _without_thoughts("<think>An")
+    ('Clear lungs.', '')
+    """
+    if _END_OF_THOUGHTS in text:
+        return text.rpartition(_END_OF_THOUGHTS)[2]
+    return "" if text.lstrip().startswith(_THOUGHTS) else text
 
 
 def _text_of_part(part: Any) -> str:
