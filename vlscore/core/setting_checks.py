@@ -53,7 +53,8 @@ def check_settings(settings: Any, **least: float) -> None:
         if field.name not in least or (value is None and field.default is None):
             continue
         bound, is_whole = least[field.name], hint in (int, int | None)
-        is_valid = isinstance(value, numbers.Real) and bound <= float(value) < math.inf
+        is_number = isinstance(value, int | float | numbers.Real)
+        is_valid = is_number and bound <= value < math.inf
         if not is_valid or (is_whole and (value != int(value) or isinstance(value, bool))):
             kind = "a whole number" if is_whole else "a number"
             raise InvalidSetting(f"{field.name} is {kind}, at least {bound}, not {value!r}")
@@ -63,8 +64,7 @@ def checked_arguments(function: typing.Callable[P, Returned]) -> typing.Callable
     """Return the function with a check of arguments that are objects of vlscore, or paths.
 
     Raises: InvalidSetting that names the argument where it is other plain data, such as a name
-        instead of a Scorer, or a data frame instead of the path of a table; also for `workers`
-        below 0.
+        instead of a Scorer, or a dict instead of settings; also for `workers` below 0.
     """
     described, known_classes = signature(function), _classes_of(function)
 
@@ -80,7 +80,7 @@ def checked_arguments(function: typing.Callable[P, Returned]) -> typing.Callable
             classes = known_classes.get(name)
             if classes is None or isinstance(value, classes):
                 continue
-            if isinstance(value, _PLAIN) or hasattr(value, "columns"):
+            if isinstance(value, _PLAIN):
                 known = " or ".join(each.__name__ for each in classes if each is not NoneType)
                 kind = "None" if value is None else f"a {type(value).__name__}"
                 raise InvalidSetting(f"{name} is a {known}, not {kind}")

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import checked_arguments
 from vlscore.data.reports import TextPolicy
 from vlscore.data.rows import Record
 from vlscore.data.study import ColumnNames, Report
@@ -64,7 +63,6 @@ class ReportTable(Table[Report]):
         return Report(id, text, number, parts if self.by_section else None)
 
 
-@checked_arguments
 def open_reports(
     path: str | Path,
     *,

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from vlscore.core import checked_arguments
 from vlscore.data.cells import check_encodable, is_missing, paths_of, views_of
 from vlscore.data.rows import Record
 from vlscore.data.study import ColumnNames, Study
@@ -166,7 +165,6 @@ class StudyTable(Table[Study]):
             lacking[role] = printable_text(str(error))
 
 
-@checked_arguments
 def open_studies(
     path: str | Path,
     *,

@@ -10,9 +10,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 
 from vlscore.core import check_settings
+from vlscore.errors import InvalidSetting
 from vlscore.perturb.lexicons import statements
 
 
@@ -34,7 +36,9 @@ class PerturbationSettings:
     per_report: int = 1
 
     def __post_init__(self) -> None:
-        check_settings(self, per_report=1, seed=0)
+        check_settings(self, per_report=1)
+        if not isinstance(self.seed, Integral):
+            raise InvalidSetting(f"seed is a whole number, not {self.seed!r}")
 
 
 class Expected(StrEnum):
