@@ -1,5 +1,8 @@
 """What metrics need, in which order they run, and metrics of users' own."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -16,6 +19,7 @@ from vlscore.metrics import (
     Metric,
     Output,
     Plan,
+    Scorer,
     compute,
     find_metric,
     lacks,
@@ -144,6 +148,14 @@ def test_metrics_are_values_with_parameters_of_their_own():
         own.SharedWords(power=0)
     with pytest.raises(InvalidSetting, match="no parameter 'size'; it has: power"):
         one(size=3)
+
+
+def test_metrics_of_functions_go_to_other_processes():
+    for metric in (own.length_ratio, own.SharedWords(power=2), Scorer(metrics=own.length_ratio)):
+        again = pickle.loads(pickle.dumps(metric))
+        assert type(again) is type(metric)
+    assert pickle.loads(pickle.dumps(own.length_ratio)) == own.length_ratio
+    assert copy.deepcopy(own.length_ratio) == own.length_ratio
 
 
 def test_what_fails_for_one_metric_leaves_the_others():

@@ -173,11 +173,12 @@ class VLscore:
     ) -> None:
         if checkpoint is not None and not Path(checkpoint).exists():
             raise WeightsNotFound(f"{checkpoint}: no such checkpoint file or folder")
-        if not (isinstance(norm, Real) and 0 < float(norm) < math.inf):
+        is_number = isinstance(norm, int | float | Real)
+        if not (is_number and 0 < norm < math.inf):
             raise InvalidSetting(f"norm must be a positive number, not {norm!r}")
         if not (isinstance(batch_size, int) and batch_size >= 1):
             raise InvalidSetting(f"batch_size must be a whole number above 0, not {batch_size!r}")
-        self.norm = norm
+        self.norm: float = norm
         self._settings = (checkpoint, device, batch_size, cache_dir, show_progress, tokenizer)
         if encoder is not None:
             self.encoder = encoder

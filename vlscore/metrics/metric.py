@@ -24,6 +24,8 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from operator import attrgetter
+from pickle import PicklingError
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
 
 import numpy as np
@@ -410,8 +412,19 @@ def text_metric(
     """
 
     def make(function: Callable[[str, str], float]) -> Metric:
+        place = function.__module__, function.__qualname__
         content = {"name": name, "description": description, "value": staticmethod(function)}
+        # Pickle finds the metric, as it finds a function, by the name in its module.
+        content["__reduce__"] = lambda metric: (_metric_in, place)
         made: type[Metric] = type(name, (Metric,), {**content, **facts})
         return made()
 
     return make
+
+
+def _metric_in(module: str, name: str) -> Metric:
+    """Return the metric that `text_metric` put into a module in place of a function."""
+    found = attrgetter(name)(import_module(module))
+    if not isinstance(found, Metric):
+        raise PicklingError(f"{module}.{name} is no metric: use text_metric as its decorator")
+    return found
