@@ -78,7 +78,7 @@ def test_pairs_of_ones_own_need_no_file_and_are_told_apart(tmp_path):
     run = aligned(own, tmp_path / "out", scorer=scorer, resamples=30)
     assert run.record["pairs"] == 3
     changed = rated({"errors": [[0, 2, 3]]}, texts=texts, references=("Clear.",) * 3)
-    with pytest.raises(InvalidSetting, match="pairs_sha256"):
+    with pytest.raises(InvalidSetting, match="content of the rated pairs"):
         aligned(changed, tmp_path / "out", scorer=scorer, resamples=30)
     with pytest.raises(InvalidSetting, match="the rated set has none"):
         aligned(rated({"errors": [[0, 2]]}), tmp_path / "x", scorer=scorer)
