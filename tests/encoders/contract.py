@@ -99,6 +99,7 @@ def check_image_embeddings(encoder: JointEncoder) -> None:
     pictures = [_radiograph(size) for size in ((300, 200), (1, 1), (180, 260))]
     together = encoder.encode_images(pictures)
     _check_embeddings(encoder, together, len(pictures), "images")
+    assert not torch.equal(together[0], together[2]), "it ignores the image: two have one embedding"
     alone = encoder.encode_images(pictures[::-1], batch_size=1).flip(0)
     _check_close(alone, together, INDEPENDENCE, "images alone and in a batch")
     assert tuple(encoder.encode_images([]).shape) == (0, encoder.card.dim)
@@ -108,6 +109,7 @@ def check_report_embeddings(encoder: JointEncoder) -> None:
     """Reports become (n, d) float32, finite, the same in any batch and order; so any characters."""
     together = encoder.encode_reports(ENCODER_REPORTS)
     _check_embeddings(encoder, together, len(ENCODER_REPORTS), "reports")
+    assert not torch.equal(together[0], together[2]), "it ignores the text: two have one embedding"
     again = encoder.encode_reports(ENCODER_REPORTS)
     assert torch.equal(again, together), "two calls with the same reports differ"
     alone = encoder.encode_reports(ENCODER_REPORTS[::-1], batch_size=1).flip(0)

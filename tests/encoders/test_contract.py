@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from tests.encoders.contract import ENCODER_REPORTS, check_devices, check_encoder
+from tests.doubles import HashEncoder
+from tests.encoders.contract import (
+    ENCODER_REPORTS,
+    check_devices,
+    check_encoder,
+    check_image_embeddings,
+    check_report_embeddings,
+)
 from tests.encoders.goldens import row_error
 from tests.encoders.random_encoders import (
     leave_pieces,
@@ -22,6 +29,7 @@ from vlscore.encoders import (
     ENCODERS,
     JointEncoder,
     SmallEncoder,
+    Tokens,
     entry_of,
     inference,
     load_encoder,
@@ -100,6 +108,25 @@ def encoder(request: pytest.FixtureRequest, checkpoints: Path) -> Iterator[Joint
 
 def test_the_contract(encoder: JointEncoder) -> None:
     check_encoder(encoder)
+
+
+class Blind(HashEncoder):
+    def embed_images(self, pixels: torch.Tensor) -> torch.Tensor:
+        return torch.ones(len(pixels), self.card.dim)
+
+
+class Deaf(HashEncoder):
+    def embed_reports(self, tokens: Tokens) -> torch.Tensor:
+        return torch.ones(len(tokens), self.card.dim)
+
+
+@pytest.mark.parametrize(
+    ("made", "check", "ignored"),
+    [(Blind, check_image_embeddings, "image"), (Deaf, check_report_embeddings, "text")],
+)
+def test_an_encoder_that_ignores_its_input_is_caught(made, check, ignored) -> None:
+    with pytest.raises(AssertionError, match=f"it ignores the {ignored}"):
+        check(made())
 
 
 @pytest.mark.gpu
