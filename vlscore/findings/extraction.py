@@ -248,10 +248,10 @@ def chexpert_labels(report: str | ReportFindings) -> dict[str, int | None]:
     """Return CheXpert's 14 labels: 1 affirmed, -1 uncertain, 0 denied, None not mentioned.
 
     A label takes the strongest of its mentions: affirmed over uncertain over denied (Irvin et al.
-    2019, section 3). A borderline finding is uncertain. "No Finding" is 1 if the report says that
-    something is normal or absent, and affirms or suspects nothing but support devices; else None.
-    So a report that states nothing, such as an empty one, has no label at all. Only current
-    findings of this patient count.
+    2019, section 3). A borderline finding is uncertain. "No Finding" is 1 if the report states
+    anything, and affirms or suspects no other label but support devices; else None. Findings of no
+    label, such as scoliosis, do not count. A report that states nothing, such as an empty one, has
+    no label at all. Only current findings of this patient count.
 
     >>> labels = chexpert_labels("Possible pneumonia. No effusion. PICC line in place.")
     >>> labels["Pneumonia"], labels["Pleural Effusion"], labels["Support Devices"]

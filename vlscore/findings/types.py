@@ -174,6 +174,16 @@ class Finding:
         return next((a.value for a in self.on(Axis.SEVERITY)), None)
 
     @property
+    def size(self) -> float | None:
+        """Return the size in millimetres, the largest of several diameters; None without one.
+
+        >>> from vlscore.findings import extract
+        >>> extract("A 2.8 x 3.2 cm nodule.").findings[0].size
+        32.0
+        """
+        return next((float(a.value) for a in self.on(Axis.SIZE)), None)
+
+    @property
     def change(self) -> TemporalChange | None:
         """Return the first comparison with an earlier examination; "unchanged" if nothing else.
 
