@@ -410,7 +410,9 @@ def compute(
         candidates = texts = [""] * len(embeddings.candidates)
     row_labels(candidates=candidates, references=references)
     if references is not None:
-        texts = as_texts("references", references, may_be_empty=not plan.needs.references)
+        # Metrics of embeddings compare vectors, whatever the texts are.
+        reads = any(m.uses_reference for m in plan.steps if not isinstance(m, EmbeddedMetric))
+        texts = as_texts("references", references, may_be_empty=not reads)
     found = plan.values(Batch(as_texts("candidates", candidates), texts, embeddings))
     for metric, values in found.items():
         for row, error in islice(values.failures.items(), 1):
