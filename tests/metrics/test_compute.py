@@ -103,7 +103,7 @@ def test_lengths_must_agree():
 
 
 def test_what_is_no_text_is_named_by_position():
-    with pytest.raises(InvalidReport, match=r"references\[1\] must be a text, not a NoneType"):
+    with pytest.raises(InvalidReport, match=r"references\[1\] must be a text, not None"):
         compute(["bleu-1"], ["a", "b"], ["a", None])
     with pytest.raises(InvalidReport, match="not one text"):
         compute(["bleu-1"], "a report", ["a report"])
