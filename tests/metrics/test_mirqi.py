@@ -2,14 +2,14 @@
 
 import pytest
 
+from tests.metrics.contract import values_of
 from vlscore.errors import InvalidSetting
-from vlscore.metrics import compute
 
 WEIGHT, ATTRIBUTES = 0.8, 0.3
 
 
 def _one(candidate, reference, name="mirqi"):
-    f, precision, recall = (c[0] for c in compute(name, [candidate], [reference]).values())
+    f, precision, recall = (c[0] for c in values_of(name, [candidate], [reference]).columns)
     return f, precision, recall
 
 
