@@ -26,7 +26,7 @@ test: lint types unit
 
 # Before a release, and at night: the tests marked `slow`, too.
 test-all: lint types
-	$(PYTEST)
+	$(PYTEST) --hypothesis-profile drawn
 
 # Makes the data set under perturbations/phantom again, and shows which of its changes metrics notice.
 perturbations: $(VENV)/.installed-dev

@@ -14,7 +14,10 @@ import pytest
 from hypothesis import settings
 
 # Examples are timed by nobody: beside other work a sound test takes longer than 200 ms.
-settings.register_profile("vlscore", deadline=None)
+# `make test` takes the same examples each time, so that a change fails for what it changes;
+# `make test-all` draws new ones.
+settings.register_profile("vlscore", deadline=None, derandomize=True)
+settings.register_profile("drawn", deadline=None)
 settings.load_profile("vlscore")
 
 # No test reads or writes the user's own cache, in subprocesses either; `cache_folder` has one.

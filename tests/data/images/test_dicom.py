@@ -336,12 +336,12 @@ def test_rescale_values_that_make_no_picture_are_refused(values: str, window: st
     # pydicom refuses some of these when they are set as numbers; files hold what they hold.
     for keyword, value in zip(("RescaleSlope", "RescaleIntercept"), values.split(), strict=True):
         dataset[keyword]._value = float(value)
-    with pytest.raises(UnreadableImage, match=r"rescale slope and intercept.*no picture"):
+    with pytest.raises(UnreadableImage, match=r"rescale slope and intercept.*no usable image"):
         as_radiograph(dataset, ImagePolicy(window=window, other_modalities="accept"))
 
 
 def test_a_modality_table_of_one_value_is_refused() -> None:
     dataset = chest(TWELVE)
     dataset.ModalityLUTSequence = lookup_table(np.full(4096, 7), first=0, bits=16)
-    with pytest.raises(UnreadableImage, match=r"modality lookup table.*no picture"):
+    with pytest.raises(UnreadableImage, match=r"modality lookup table.*no usable image"):
         as_radiograph(dataset)
