@@ -29,8 +29,9 @@ from vlscore.metrics.batch import (
 )
 from vlscore.metrics.embedded_metric import EmbeddedMetric, constant_of
 from vlscore.metrics.memo import Memo
-from vlscore.metrics.metric import Metric, Output
+from vlscore.metrics.metric import Metric
 from vlscore.metrics.registry import METRICS, find_metric, find_metrics, without_comparisons
+from vlscore.metrics.returned_values import embedded, out_of_bounds
 from vlscore.metrics.stored_vectors import STORED
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 # Number of references to which a metric is fitted in one call.
 _FITTED_AT_ONCE = 1000
-# By so much may rounding exceed the bounds of a metric.
-_ROUNDING = 1e-6
 
 
 class Plan:
@@ -265,30 +264,6 @@ class Plan:
             statistics[rows] = 0.0
         signature = self.signature_of(metric, batch.embeddings)
         return Computed(columns, statistics, dict(sorted(failures.items())), signature)
-
-
-def embedded(triples: EmbeddingTriples | None, row: int) -> bool:
-    """Return whether all embeddings of a study are finite."""
-    parts = () if triples is None else (triples.images, triples.candidates, triples.references)
-    return all(np.isfinite(np.asarray(part[row])).all() for part in parts if part is not None)
-
-
-def out_of_bounds(output: Output, values: Values) -> dict[int, str]:
-    """Return row -> what is wrong with it, for values beyond the bounds that a metric states.
-
-    A bound may be exceeded by rounding.
-
-    >>> out_of_bounds(Output("overlap", "shared words", bounds=(0.0, None)), np.array([1.0, -0.5]))
-    {1: 'overlap -0.5, but states the bounds 0 to infinity'}
-    """
-    low, high = output.bounds
-    least, most = -np.inf if low is None else low, np.inf if high is None else high
-    is_beyond = (values < least - _ROUNDING) | (values > most + _ROUNDING)
-    stated = f"{least:g} to {most:g}".replace("inf", "infinity")
-    return {
-        row: f"{output.name} {values[row]:g}, but states the bounds {stated}"
-        for row in np.flatnonzero(is_beyond).tolist()
-    }
 
 
 def corpus_of_sums(metric: Metric, sums: Values) -> dict[str, Values]:
