@@ -120,6 +120,8 @@ def test_findings_of_which_different_things_are_said(joint, names):
         ("No congestion, right pleural thickening", {"pleural_thickening": "positive"}),
         ("No rib fracture, effusion on the left", {"pleural_effusion": "positive"}),
         ("Effusion moderate on the left, absent on the right", {"pleural_effusion": "positive"}),
+        ("Vascular congestion improved, cardiomegaly not.", {"cardiomegaly": "positive"}),
+        ("Effusion increased, pneumothorax not seen.", {"pneumothorax": "negative"}),
         ("Effusion unchanged, pneumonia possible on the left", {"pneumonia": "uncertain"}),
         ("Mediastinal nodes on the right are enlarged.", {"lymphadenopathy": "positive"}),
     ],
