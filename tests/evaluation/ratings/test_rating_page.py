@@ -79,9 +79,12 @@ def browser(tmp_path_factory):
 
 
 def _saved_file(folder, name):
+    """Return a file when it is whole: a browser holds its name with an empty file before."""
     path = folder / name
-    end = time.monotonic() + 30
-    while not path.exists() and time.monotonic() < end:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if path.exists() and path.stat().st_size and not list(folder.glob("*.crdownload")):
+            break
         time.sleep(0.1)
     return path
 
