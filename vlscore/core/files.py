@@ -195,7 +195,7 @@ def from_plain(kind: Any, data: Any) -> Any:
     raise ValueError(f"no {getattr(kind, '__name__', kind)}")
 
 
-# What reading of another content raises. A frame that an earlier version did not write is unknown.
+# Errors of a reader whose file has another form; UnknownName: it lacks a frame that is shown.
 _UNREAD = (
     *(ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError),
     UnknownName,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from vlscore.core import check_word
 from vlscore.errors import InvalidReport, InvalidSetting
 from vlscore.text import split_sections
 
@@ -37,8 +38,8 @@ class TextPolicy:
     def __post_init__(self) -> None:
         names = ("section", "candidate_section", "reference_section")
         for name, value in ((name, getattr(self, name)) for name in names):
-            if value not in SECTIONS and not (value is None and name != "section"):
-                raise InvalidSetting(f"{name} is one of {', '.join(SECTIONS)}, not {value!r}")
+            if value is not None or name == "section":
+                check_word(name, value, SECTIONS)
 
     @classmethod
     def named(cls, policy: "TextPolicy | str | None") -> "TextPolicy":

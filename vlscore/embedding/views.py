@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from vlscore.core import check_word
 from vlscore.data import projection, stored_view
 from vlscore.encoders import JointEncoder
 from vlscore.errors import InvalidSetting, InvalidStudy
@@ -27,8 +28,7 @@ class ChosenViews(NamedTuple):
 
 def check_view_policy(policy: str, encoder: JointEncoder) -> str:
     """Return the policy. Raises: InvalidSetting if it is unknown or impossible with the encoder."""
-    if policy not in VIEW_POLICIES:
-        raise InvalidSetting(f"views is one of {', '.join(VIEW_POLICIES)}, not {policy!r}")
+    check_word("views", policy, VIEW_POLICIES)
     if policy == "frontal+lateral" and not encoder.has_lateral_tower:
         raise InvalidSetting(
             f"{encoder.card.name} has no tower for lateral views; "

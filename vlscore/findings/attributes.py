@@ -195,9 +195,9 @@ class _Linker:
         )
 
     def _is_of_topic(self, place: Modifier, start: int) -> bool:
-        """Return whether a place is of what no finding is: "aeration *of both bases*, with ...".
+        """Return whether a place is a topic's, not the finding's: "aeration *of both bases*, ...".
 
-        A finding without a place of its own is there, too.
+        A finding that has no place of its own takes that of the topic.
         """
         joints = [p for p in range(place.last, start) if self._is_joint(p)]
         if not joints or not any(joints[-1] < m.first < self._ends[0] for m in self._places):

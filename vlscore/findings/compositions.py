@@ -57,7 +57,7 @@ class Composition(NamedTuple):
         example: a sentence for which the row decides, and in which it makes a difference.
         value: what the words mean; "none" where they mean nothing that the head might mean; without
             a value, they mean what the head means. Of an amount: where today's stands, "before" or
-            "behind" it.
+            "behind" it. Of words that take up a finding: "behind" where its name follows them.
         forward, scope: of a trigger that the words are.
         holding: list, or words, of which one is among the words covered or right behind the head.
         barrier: names that do not stand between parts of the pattern.

@@ -367,8 +367,8 @@ def compute(
     Returns: column -> (n,) float64, in the order of `metrics`; a metric of several numbers has
         several columns, the first under its own name.
     Raises: UnknownName, InvalidSetting, InvalidReport for a dict, a set, a table or one text in
-        place of a list, and that names the position of an entry that is not a text (of the
-        references: or is empty),
+        place of a list, and that names the position of an entry that is not a text, or of a
+        reference that is empty,
         MissingDependency that says what to install.
     Warns: where candidates have no value; theirs is nan.
 

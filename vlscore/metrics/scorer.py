@@ -150,8 +150,11 @@ class Scorer(Plan):
     def work(self) -> dict[str, int]:
         """Return counts of what was computed, and of what was in the cache."""
         found = self.embedder.work.to_dict() if self.embedder is not None else {}
-        counts = ("reports_annotated", "annotations_from_cache")
-        return {**found, **{name: getattr(self.memo, name) for name in counts}}
+        return {
+            **found,
+            "reports_annotated": self.memo.reports_annotated,
+            "annotations_from_cache": self.memo.annotations_from_cache,
+        }
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -251,6 +254,7 @@ class Scorer(Plan):
         return fitted
 
     def _fit(self, references: Iterable[str | Item]) -> "Self":
+        """Return the scorer fitted to those references that can be read, even if none can."""
         usable: list[str] = []
         for each in references:
             with contextlib.suppress(VLScoreError):

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vlscore.core import check_word
 from vlscore.errors import InvalidSetting
 from vlscore.retrieval.corpus import (
     LARGEST_NORM,
@@ -89,8 +90,7 @@ class Line(SearchObjective):
         *,
         of_area: bool = True,
     ) -> None:
-        if guard not in GUARDS:
-            raise InvalidSetting(f"guard is one of {', '.join(GUARDS)}, not {guard!r}")
+        check_word("guard", guard, GUARDS)
         self._guard = guard
         self._images, self._references = _as_double(images), _as_double(references)
         self._edges = edges = self._references - self._images

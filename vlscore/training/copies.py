@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vlscore.errors import InvalidSetting
+from vlscore.core import check_word
 from vlscore.findings import Span
 from vlscore.perturb import (
     KINDS,
@@ -249,8 +249,8 @@ def find_copies(reports: Sequence[str], *, without: str = "") -> ReportCopies:
 
     Raises: InvalidSetting for an unknown `without`.
     """
-    if without and without not in SIGNIFICANT:
-        raise InvalidSetting(f"without is one of {', '.join(SIGNIFICANT)}, not {without!r}")
+    if without:
+        check_word("without", without, SIGNIFICANT)
     table = SentenceTable()
     kinds = [kind for kind in KINDS.values() if kind.name not in _LEFT_OUT]
     families = alike().same

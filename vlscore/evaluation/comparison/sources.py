@@ -181,13 +181,15 @@ def _studies_of(table: StudyTable, wanted: Collection[str]) -> Iterator[Study]:
 
 
 def _same_image(one: Study, other: Study | None) -> bool | None:
-    """Return whether two rows of a study share an image; None where either has none on disk."""
+    """Return whether two rows of a study share an image; None where only the first has one.
+
+    Without the image of the first table the study is listed as failed, whatever the other has.
+    """
     files = [_files_of(study) for study in (one, other)]
     if files[0] & files[1]:
         return True
     there = [[file for file in own if os.path.isfile(file)] for own in files]
     if not all(there):
-        # Without the image of the first table, the study is listed as failed.
         return None if there[0] else True
     return any(filecmp.cmp(a, b, shallow=False) for a in there[0] for b in there[1])
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from vlscore.core import check_word
 from vlscore.errors import InvalidSetting
 from vlscore.training.copies import SIGNIFICANT
 from vlscore.training.objective import Objective, PairFeatures
@@ -111,10 +112,8 @@ class Judging(Objective):
             "retrieval": retrieval,
         }
         check_ranges(self.name, above_zero={}, at_least_zero={**self.weights, "gap": gap})
-        if without and without not in SIGNIFICANT:
-            raise InvalidSetting(
-                f"judging's without is one of {', '.join(SIGNIFICANT)}, not {without!r}"
-            )
+        if without:
+            check_word("judging's without", without, SIGNIFICANT)
         self.gap, self.left_out = gap, without
         self.log_preference = nn.Parameter(torch.tensor(math.log(4.0)))
         self.log_retrieval = nn.Parameter(torch.tensor(math.log(2.0)))
